@@ -1,0 +1,70 @@
+"""What every test gets: a cache of its own, a clean environment, the profile, the gpu mark."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+
+hypothesis.settings.register_profile(
+    "tritium",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("tritium")
+
+
+def is_knob(name: str) -> bool:
+    return name.startswith(("TRITON_", "TRITIUM_"))
+
+
+# Before any test module is imported: what the caller's shell sets must not change a result.
+for variable in filter(is_knob, list(os.environ)):
+    del os.environ[variable]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Each test process compiles into a cache of its own, starting empty."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITIUM_CACHE_DIR", str(tmp_path_factory.mktemp("tritium-cache")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def knob_environment(session_cache: None) -> Iterator[None]:
+    """Undoes what a test, or a script it ran in this process, did to Tritium's variables."""
+    before = {name: value for name, value in os.environ.items() if is_knob(name)}
+    yield
+    for name in [name for name in os.environ if is_knob(name) and name not in before]:
+        del os.environ[name]
+    os.environ.update(before)
+
+
+@functools.cache
+def why_no_gpu() -> str | None:
+    """The reason CUDA can't be used here, or None; asks the driver itself, no package needed."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "no NVIDIA driver (libcuda.so.1) on this machine"
+    if status := driver.cuInit(0):
+        return f"the NVIDIA driver doesn't start: cuInit returned {status}"
+    count = ctypes.c_int(0)
+    if status := driver.cuDeviceGetCount(ctypes.byref(count)):
+        return f"the NVIDIA driver lists no devices: cuDeviceGetCount returned {status}"
+    return None if count.value else "the NVIDIA driver finds no GPU"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked and (reason := why_no_gpu()):
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason=f"needs a GPU: {reason}"))

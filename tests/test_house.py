@@ -1,0 +1,109 @@
+"""The house rules that no linter knows: sizes, leftovers, and names that belong to a machine."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "tritium"
+MAXIMAL_FILE_LINES = 800
+MAXIMAL_FUNCTION_LINES = 60
+
+# Written in pieces, so that this file passes its own test.
+LEFTOVER = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+MACHINE_PATH = re.compile(r"(?<![\w.~}*-])/(?:wo" + r"rk|ro" + r"ot|fa" + r"rm)(?![\w-])")
+REGISTRY_HOST = re.compile(r"\b(?:py" + r"pi\.org|python" + r"hosted\.org|npm" + r"js\.)")
+
+PROJECT_FOLDERS = [
+    ".ci",
+    "benchmarks",
+    "changelog.d",
+    "design",
+    "docs",
+    "examples",
+    "src",
+    "tests",
+]
+BUILT = {"_build", "__pycache__"}
+
+
+def source_files() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def project_files() -> Iterator[Path]:
+    yield from (path for path in ROOT.iterdir() if path.is_file() and path.name != ".git")
+    for folder in PROJECT_FOLDERS:
+        for place, folders, names in os.walk(ROOT / folder):
+            folders[:] = [name for name in folders if name not in BUILT]
+            yield from (Path(place) / name for name in names)
+
+
+def lines_matching(pattern: re.Pattern[str], paths: Iterator[Path] | list[Path]) -> list[str]:
+    """``file:line: text`` of each match; files that aren't UTF-8 text are binary and have none."""
+    found = []
+    for path in paths:
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError:
+            continue
+        place = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+        found += [f"{place}:{n}: {line}" for n, line in enumerate(lines, 1) if pattern.search(line)]
+    return found
+
+
+def long_functions(text: str) -> list[str]:
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [
+        f"{node.name} at line {node.lineno}"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, functions)
+        and (node.end_lineno or 0) - node.lineno + 1 > MAXIMAL_FUNCTION_LINES
+    ]
+
+
+def test_no_source_file_is_too_long() -> None:
+    lengths = {path: len(path.read_text("utf-8").splitlines()) for path in source_files()}
+    assert {str(p): n for p, n in lengths.items() if n > MAXIMAL_FILE_LINES} == {}
+
+
+def test_no_function_is_too_long() -> None:
+    found = {str(path): long_functions(path.read_text("utf-8")) for path in source_files()}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_nothing_is_left_to_do_in_the_source() -> None:
+    assert lines_matching(LEFTOVER, source_files()) == []
+
+
+def test_no_file_names_a_machine() -> None:
+    assert lines_matching(MACHINE_PATH, project_files()) == []
+    assert lines_matching(REGISTRY_HOST, project_files()) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        (LEFTOVER, "# TO" + "DO: later", True),
+        (LEFTOVER, "mastodon", False),
+        (MACHINE_PATH, "cd /wo" + "rk/main", True),
+        (MACHINE_PATH, '"/ro' + 'ot"', True),
+        (MACHINE_PATH, "a/wo" + "rk/b", False),
+        (MACHINE_PATH, "/wo" + "rkspace", False),
+        (REGISTRY_HOST, "https://py" + "pi.org/simple", True),
+    ],
+)
+def test_patterns_can_match(pattern: re.Pattern[str], text: str, matches: bool) -> None:
+    assert bool(pattern.search(text)) == matches
+
+
+def test_function_length_counts_from_def_to_end() -> None:
+    body = "    x = 1\n" * (MAXIMAL_FUNCTION_LINES - 1)
+    assert long_functions("def f():\n" + body) == []
+    assert long_functions("def f():\n" + body + "    x = 1\n") == ["f at line 1"]
