@@ -1,12 +1,12 @@
 # Sphinx configuration; built by ./dev docs with warnings as errors.
 from __future__ import annotations
 
-from importlib.metadata import version
+import importlib.metadata
 
 project = "Tritium"
 author = "the Tritium authors"
 project_copyright = "the Tritium authors"
-release = version("tritium")
+release = importlib.metadata.version("tritium")
 
 extensions = ["myst_parser"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
