@@ -214,8 +214,8 @@ def _machine(target: Target) -> Any:
             cpu=target.cpu,
             features=target.features,
             opt=2,
-            reloc="default" if target.jit else "pic",
-            codemodel="jitdefault" if target.jit else "default",
+            reloc="pic",
+            codemodel="small",
             jit=target.jit,
         )
 
