@@ -99,7 +99,10 @@ def refusal(result: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_no_python_is_one_clear_line(checkout: Checkout) -> None:
-    assert refusal(checkout.dev("demo")) == "dev: Tritium needs Python 3.10 to 3.14: none was found"
+    assert (
+        refusal(checkout.dev("demo"))
+        == "dev: Tritium needs Python 3.10 to 3.14: Python was not found"
+    )
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.9", "3.15"])
@@ -116,7 +119,7 @@ def test_missing_venv_module_is_named(checkout: Checkout) -> None:
 def test_named_python_that_is_missing(checkout: Checkout) -> None:
     checkout.python("python3")
     line = refusal(checkout.dev("demo", PYTHON="python9"))
-    assert line.endswith("for PYTHON=python9, none was found")
+    assert line.endswith(": python9 was not found")
 
 
 def test_version_and_modules_are_asked_of_a_real_python(checkout: Checkout) -> None:
