@@ -78,6 +78,12 @@ def test_no_function_is_too_long() -> None:
     assert {path: names for path, names in found.items() if names} == {}
 
 
+def test_every_folder_of_source_is_a_package() -> None:
+    """import-linter sees packages only: a folder without ``__init__.py`` would escape it."""
+    folders = {path.parent for path in source_files()}
+    assert [str(folder) for folder in folders if not (folder / "__init__.py").is_file()] == []
+
+
 def test_nothing_is_left_to_do_in_the_source() -> None:
     assert lines_matching(LEFTOVER, source_files()) == []
 
