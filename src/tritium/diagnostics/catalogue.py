@@ -98,6 +98,7 @@ def _names() -> None:
     )
     define("E0119", Kind.ASSERTION, "static assertion failed{detail}")
     define("E0120", Kind.VALUE, "{name} is a tl.constexpr already and can't be assigned again")
+    define("E0121", Kind.UNSUPPORTED, "{name} is not supported yet", "{hint}")
 
 
 def _operations() -> None:
@@ -229,6 +230,12 @@ def _memory() -> None:
     define("E0604", Kind.VALUE, "{op}: other is given without a mask", "add mask=")
     define("E0605", Kind.TYPE, "{op}: {got} is a pointer to const and can't be written through")
     define("E0606", Kind.VALUE, "{op}: unknown {name} {value!r}", "allowed: {allowed}")
+    define(
+        "E0607",
+        Kind.VALUE,
+        "{op}: {name} belongs to block pointers, got {got}",
+        "use mask= and other=",
+    )
 
 
 def _interpreter() -> None:

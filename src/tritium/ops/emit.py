@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from tritium.diagnostics import TritiumError, error
 from tritium.ir.core import Op, Value
 from tritium.ir.tracer import Tracer, active
+
+if TYPE_CHECKING:
+    from .tile import Tile
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,7 +47,8 @@ def emit(cls: type[Op], **fields: Any) -> Any:
         else field
         for key, field in fields.items()
     }
-    made = cls(loc=tracer.loc(), **raw)
+    build: Any = cls  # its fields are only known to the class
+    made: Op = build(loc=tracer.loc(), **raw)
     try:
         results = tracer.emit(made)
     except TritiumError as problem:
@@ -56,9 +60,25 @@ def emit(cls: type[Op], **fields: Any) -> Any:
     return tiles[0] if len(tiles) == 1 else tiles
 
 
+def emit_tile(cls: type[Op], **fields: Any) -> Tile:
+    """``emit`` for an operation with one result."""
+    made: Tile = emit(cls, **fields)
+    return made
+
+
 def values(*tiles: Any) -> tuple[Value, ...]:
     """The IR values of tiles."""
     return tuple(tile.value for tile in tiles)
+
+
+@overload
+def surface(fn: F) -> F: ...
+
+
+@overload
+def surface(
+    *, name: str | None = None, method: bool | str | tuple[str, ...] = False
+) -> Callable[[F], F]: ...
 
 
 def surface(

@@ -1,0 +1,318 @@
+"""Pointer arithmetic, loads and stores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritium.diagnostics import error
+from tritium.ir.core import READS, WRITES, Op, Value, attribute, op, operand, optional
+from tritium.ir.dtypes import Type, int1, int64
+from tritium.ir.types import PointerType, element, like
+
+from .constants import describe, to_tile
+from .constexpr import unwrap
+from .emit import METHODS, emit_tile, surface
+from .shape import broadcast_tile, broadcast_tiles, common_shape
+from .tile import Tile
+
+CACHE_MODIFIERS = ("", "ca", "cg", "cs", "cv", "wb", "wt")
+EVICTION_POLICIES = ("", "evict_first", "evict_last", "evict_normal")
+
+
+@op("memory.offset")
+class Offset(Op):
+    """``pointer`` moved by ``offset`` elements of what it points to.
+
+    The address is pointer + offset * itemsize modulo 2**64, where the offset is first extended to
+    64 bits by its own signedness. An int1 element takes one byte.
+    """
+
+    pointer: Value = operand()
+    offset: Value = operand()
+
+    def infer(self) -> Type:
+        _require_pointer("pointer arithmetic", self.pointer.type)
+        if not self.offset.scalar.is_int() or self.offset.shape != self.pointer.shape:
+            raise error(
+                "E0201",
+                op="pointer arithmetic",
+                left=self.pointer.type,
+                right=self.offset.type,
+                hint="an offset is an integer",
+            )
+        return self.pointer.type
+
+    def evaluate(self, machine: Any, pointer: Any, offset: Any) -> Any:
+        extended = np.asarray(offset).astype(np.int64).view(np.uint64)
+        size = np.uint64(element(self.pointer.type).itemsize)
+        return np.asarray(pointer) + extended * size
+
+
+@op("memory.load", effects=READS)
+class Load(Op):
+    """The elements at ``pointer``; lanes whose ``mask`` is false read no memory.
+
+    They give ``other``, or 0 without it. ``mask`` and ``other`` have the pointer's shape. An int1
+    element is a byte in memory and true where that byte isn't 0. ``cache``, ``eviction`` and
+    ``volatile`` change no result; a volatile load is carried out exactly once.
+    """
+
+    pointer: Value = operand()
+    mask: Value | None = optional()
+    other: Value | None = optional()
+    cache: str = attribute("")
+    eviction: str = attribute("")
+    volatile: bool = attribute(False)
+
+    def infer(self) -> Type:
+        _require_pointer("load", self.pointer.type)
+        made = like(self.pointer.type, element(self.pointer.type))
+        _require_mask("load", self.mask, self.pointer)
+        if self.other is not None:
+            if self.mask is None:
+                raise error("E0604", op="load", argument="other")
+            if self.other.type is not made:
+                raise error(
+                    "E0204", op="load", expected=f"other of {made}", got=self.other.type, hint=""
+                )
+        return made
+
+    def evaluate(self, machine: Any, pointer: Any, mask: Any, other: Any) -> Any:
+        pointer = np.asarray(pointer)
+        stored = _in_memory(element(self.pointer.type))
+        fill = np.zeros(pointer.shape, stored) if other is None else np.asarray(other)
+        loaded = machine.load(self, pointer, mask, fill.astype(stored, copy=False))
+        return loaded != 0 if element(self.pointer.type) is int1 else loaded
+
+
+@op("memory.store", effects=WRITES)
+class Store(Op):
+    """Writes ``value`` to ``pointer`` in the lanes whose ``mask`` is true, all without one.
+
+    All have one shape, ``value`` the element type. int1 is written as a byte 0 or 1. Where lanes
+    share an address, one of their values is written, whole. ``cache`` and ``eviction`` change no
+    result.
+    """
+
+    pointer: Value = operand()
+    value: Value = operand()
+    mask: Value | None = optional()
+    cache: str = attribute("")
+    eviction: str = attribute("")
+
+    def infer(self) -> None:
+        _require_pointer("store", self.pointer.type)
+        if self.pointer.scalar.is_const():
+            raise error("E0605", op="store", got=self.pointer.type, argument="pointer")
+        _require_mask("store", self.mask, self.pointer)
+        wanted = like(self.pointer.type, element(self.pointer.type))
+        if self.value.type is not wanted:
+            raise error(
+                "E0204", op="store", expected=f"a value of {wanted}", got=self.value.type, hint=""
+            )
+
+    def evaluate(self, machine: Any, pointer: Any, value: Any, mask: Any) -> None:
+        stored = _in_memory(element(self.pointer.type))
+        values = np.asarray(value).astype(stored, copy=False)
+        machine.store(self, np.asarray(pointer), values, mask)
+
+
+def _in_memory(scalar: Type) -> np.dtype[Any]:
+    """The NumPy dtype that has an element's bytes; int1 as uint8, so that any byte is legal."""
+    if scalar is int1:
+        return np.dtype(np.uint8)
+    return storage(scalar)
+
+
+def storage(scalar: Type) -> np.dtype[Any]:
+    """The NumPy dtype that holds values of a scalar type; addresses are uint64."""
+    if isinstance(scalar, PointerType):
+        return np.dtype(np.uint64)
+    kept: np.dtype[Any] = scalar.numpy  # type: ignore[attr-defined]
+    return kept
+
+
+def _require_pointer(name: str, got: Type) -> None:
+    if not isinstance(got.scalar, PointerType):
+        raise error("E0601", op=name, got=got, argument="pointer")
+
+
+def _require_mask(name: str, mask: Value | None, pointer: Value) -> None:
+    if mask is None:
+        return
+    if mask.scalar is not int1:
+        raise error("E0602", op=name, got=mask.type, argument="mask")
+    if mask.shape != pointer.shape:
+        raise _unfit(name, "mask", mask.shape, pointer.shape)
+
+
+def _unfit(name: str, argument: str, got: tuple[int, ...], shape: tuple[int, ...]) -> Exception:
+    return error("E0603", op=name, name=argument, got=got, shape=shape, argument=argument)
+
+
+def offset_pointer(pointer: Tile, offset: Tile, *, negate: bool = False) -> Tile:
+    """``pointer + offset``, or ``pointer - offset``: the operands are broadcast together.
+
+    A signed offset is negated in its own type, where it wraps; a narrower unsigned one, which has
+    no negative, in int64. Raises E0201 where ``offset`` is no integer.
+    """
+    if negate and offset.type.scalar.is_int():
+        if offset.type.scalar.is_int_unsigned() and offset.type.scalar.bits < 64:  # type: ignore[attr-defined]
+            offset = METHODS["to"](offset, int64)
+        offset = METHODS["__neg__"](offset)
+    pointer, offset = broadcast_tiles("pointer arithmetic", pointer, offset)
+    return emit_tile(Offset, pointer=pointer, offset=offset)
+
+
+def _option(name: str, argument: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """A cache modifier (a leading dot is dropped) or an eviction policy. Raises E0606."""
+    known = unwrap(value)
+    text = "" if known is None else known
+    if isinstance(text, str) and argument == "cache_modifier":
+        text = text.removeprefix(".")
+    if text not in allowed:
+        raise error(
+            "E0606",
+            op=name,
+            name=argument,
+            value=known,
+            allowed=", ".join(repr(each) for each in allowed),
+            argument=argument,
+        )
+    return str(text)
+
+
+def _refuse_block_pointer_options(
+    name: str, pointer: Tile, boundary_check: Any, padding_option: Any = ""
+) -> None:
+    for argument, value in (("boundary_check", boundary_check), ("padding_option", padding_option)):
+        known = unwrap(value)
+        if known is not None and len(known) > 0:
+            raise error("E0607", op=name, name=argument, got=pointer.type, argument=argument)
+
+
+def _pointer_tile(name: str, pointer: Any) -> Tile:
+    known = unwrap(pointer)
+    if not isinstance(known, Tile):
+        raise error("E0601", op=name, got=describe(known), argument="pointer")
+    _require_pointer(name, known.type)
+    return known
+
+
+def _mask_tile(name: str, mask: Any) -> Tile | None:
+    """The mask as an int1 tile; None where there is none or it is the constant True."""
+    known = unwrap(mask)
+    if known is None or known is True:
+        return None
+    made = to_tile(known, name, "mask")
+    if made.type.scalar is not int1:
+        raise error("E0602", op=name, got=made.type, argument="mask")
+    return made
+
+
+def _fit(name: str, argument: str, tile: Tile, shape: tuple[int, ...]) -> Tile:
+    """``tile`` broadcast to exactly ``shape``. Raises E0603 where it doesn't fit."""
+    have = tile.type.shape
+    padded = (1,) * (len(shape) - len(have)) + have
+    if len(have) > len(shape) or any(m not in (1, n) for m, n in zip(padded, shape)):
+        raise _unfit(name, argument, have, shape)
+    return broadcast_tile(tile, shape)
+
+
+@surface
+def load(
+    pointer: Any,
+    mask: Any = None,
+    other: Any = None,
+    boundary_check: Any = (),
+    padding_option: Any = "",
+    cache_modifier: Any = "",
+    eviction_policy: Any = "",
+    volatile: Any = False,
+) -> Tile:
+    """The elements at ``pointer``, in the pointer's shape and its element type.
+
+    Lanes whose ``mask`` (int1) is false read no memory: they give ``other``, cast to the element
+    type, or 0. Mask and other are broadcast to the pointer's shape; a larger mask broadcasts the
+    pointer, unless that is a scalar. ``cache_modifier`` (ca, cg, cs, cv, wb, wt),
+    ``eviction_policy`` (evict_first, evict_last, evict_normal) and ``volatile`` change no result.
+    ``boundary_check`` and ``padding_option`` belong to block pointers.
+
+    Raises E0601 without a pointer, E0602 for a mask that isn't int1, E0603 where shapes don't fit,
+    E0604 for ``other`` without a mask, E0606 for an unknown option, E0607 for options of block
+    pointers.
+    """
+    address = _pointer_tile("load", pointer)
+    _refuse_block_pointer_options("load", address, boundary_check, padding_option)
+    if unwrap(other) is not None and unwrap(mask) is None:
+        raise error("E0604", op="load", argument="other")
+    options = {
+        "cache": _option("load", "cache_modifier", cache_modifier, CACHE_MODIFIERS),
+        "eviction": _option("load", "eviction_policy", eviction_policy, EVICTION_POLICIES),
+        "volatile": bool(unwrap(volatile)),
+    }
+    lanes = _mask_tile("load", mask)
+    if lanes is not None:
+        address, lanes = _fit_mask(address, lanes)
+    fill = None
+    if lanes is not None and unwrap(other) is not None:
+        fill = METHODS["to"](to_tile(other, "load", "other"), element(address.type))
+        fill = _fit("load", "other", fill, address.type.shape)
+    return emit_tile(Load, pointer=address, mask=lanes, other=fill, **options)
+
+
+def _fit_mask(pointer: Tile, mask: Tile) -> tuple[Tile, Tile]:
+    """Pointer and mask of a load in one shape. Raises E0603."""
+    have, wanted = mask.type.shape, pointer.type.shape
+    if not wanted and have:
+        raise _unfit("load", "mask", have, wanted)
+    padded = max(len(have), len(wanted))
+    left = (1,) * (padded - len(have)) + have
+    right = (1,) * (padded - len(wanted)) + wanted
+    if any(m != n and 1 not in (m, n) for m, n in zip(left, right)):
+        raise _unfit("load", "mask", have, wanted)
+    shape = common_shape("load", have, wanted)
+    return broadcast_tile(pointer, shape), broadcast_tile(mask, shape)
+
+
+@surface(method=True)
+def store(
+    pointer: Any,
+    value: Any,
+    mask: Any = None,
+    boundary_check: Any = (),
+    cache_modifier: Any = "",
+    eviction_policy: Any = "",
+) -> None:
+    """Write ``value`` to ``pointer`` in the lanes whose ``mask`` (int1) is true.
+
+    ``value`` is cast to the element type; it and the mask are broadcast to the pointer's shape.
+    Where lanes share an address, any one of them wins. ``cache_modifier`` and ``eviction_policy``
+    as in ``load``.
+
+    Raises E0601 without a pointer, E0602 for a mask that isn't int1, E0603 where shapes don't fit,
+    E0605 for a pointer to const, E0606 for an unknown option, E0607 for an option of block
+    pointers.
+    """
+    address = _pointer_tile("store", pointer)
+    _refuse_block_pointer_options("store", address, boundary_check)
+    options = {
+        "cache": _option("store", "cache_modifier", cache_modifier, CACHE_MODIFIERS),
+        "eviction": _option("store", "eviction_policy", eviction_policy, EVICTION_POLICIES),
+    }
+    if address.type.scalar.is_const():
+        raise error("E0605", op="store", got=address.type, argument="pointer")
+    shape = address.type.shape
+    values = _fit("store", "value", to_tile(value, "store", "value"), shape)
+    lanes = _mask_tile("store", mask)
+    if lanes is not None:
+        lanes = _fit("store", "mask", lanes, shape)
+    emit_tile(
+        Store,
+        pointer=address,
+        value=METHODS["to"](values, element(address.type)),
+        mask=lanes,
+        **options,
+    )

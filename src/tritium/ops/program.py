@@ -1,0 +1,79 @@
+"""Where a program stands on the grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritium.diagnostics import error
+from tritium.ir.core import Op, attribute, op
+from tritium.ir.dtypes import Type, int32
+
+from .constexpr import unwrap
+from .emit import emit_tile, surface
+from .tile import Tile
+
+
+@op("program.id")
+class ProgramId(Op):
+    """This program's index along one axis of the grid, from 0."""
+
+    axis: int = attribute()
+
+    def infer(self) -> Type:
+        return _check_axis("program_id", self.axis)
+
+    def evaluate(self, machine: Any) -> Any:
+        return np.int32(machine.program[self.axis])
+
+
+@op("program.count")
+class ProgramCount(Op):
+    """The number of programs along one axis of the grid."""
+
+    axis: int = attribute()
+
+    def infer(self) -> Type:
+        return _check_axis("num_programs", self.axis)
+
+    def evaluate(self, machine: Any) -> Any:
+        return np.int32(machine.grid[self.axis])
+
+
+def _check_axis(name: str, axis: Any) -> Type:
+    if axis not in (0, 1, 2):
+        raise error(
+            "E0206",
+            op=name,
+            text=f"the axis must be 0, 1 or 2, got {axis!r}",
+            hint="a grid has at most three axes",
+            argument="axis",
+        )
+    return int32
+
+
+def _static_axis(name: str, axis: Any) -> int:
+    known = unwrap(axis)
+    if isinstance(known, Tile):
+        raise error("E0205", op=name, name="axis", got=known.type, argument="axis")
+    _check_axis(name, known)
+    return int(known)
+
+
+@surface
+def program_id(axis: Any) -> Tile:
+    """This program's index along ``axis`` (0, 1 or 2) of the grid: an int32 scalar, from 0.
+
+    Raises E0206 for another axis, E0205 where it isn't a compile-time value.
+    """
+    return emit_tile(ProgramId, axis=_static_axis("program_id", axis))
+
+
+@surface
+def num_programs(axis: Any) -> Tile:
+    """The number of programs along ``axis`` (0, 1 or 2) of the grid: an int32 scalar.
+
+    Raises E0206 for another axis, E0205 where it isn't a compile-time value.
+    """
+    return emit_tile(ProgramCount, axis=_static_axis("num_programs", axis))

@@ -1,0 +1,381 @@
+"""Operations that rearrange or repeat elements, and the rules of broadcasting."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tritium.diagnostics import error
+from tritium.ir.core import Op, Value, attribute, op, operand
+from tritium.ir.dtypes import Type
+from tritium.ir.types import MAX_TILE_NUMEL, TileType, shaped
+
+from .constants import to_tile
+from .constexpr import unwrap
+from .create import Splat, static_int, static_shape
+from .emit import emit_tile, surface
+from .tile import Tile
+from .tuples import TileTuple
+
+
+@op("shape.broadcast")
+class Broadcast(Op):
+    """``x`` repeated along its axes of extent 1 until it has ``shape``; the rank stays."""
+
+    x: Value = operand()
+    shape: tuple[int, ...] = attribute()
+
+    def infer(self) -> Type:
+        have = self.x.shape
+        if len(have) != len(self.shape):
+            raise error(
+                "E0204",
+                op="broadcast",
+                expected=f"rank {len(self.shape)}",
+                got=self.x.type,
+                hint="",
+            )
+        for axis, (old, new) in enumerate(zip(have, self.shape)):
+            if old not in (1, new):
+                raise error("E0202", op="broadcast", left=have, right=self.shape, axis=axis)
+        return shaped(self.x.scalar, self.shape)
+
+    def evaluate(self, machine: Any, x: Any) -> Any:
+        return np.broadcast_to(x, self.shape)
+
+
+@op("shape.expand_dims")
+class ExpandDims(Op):
+    """A tile with a new axis of extent 1 at position ``axis`` of the result."""
+
+    x: Value = operand()
+    axis: int = attribute()
+
+    def infer(self) -> Type:
+        have = self.x.shape
+        if not have:
+            raise error("E0204", op="expand_dims", expected="a tile", got=self.x.type, hint="")
+        if not 0 <= self.axis <= len(have):
+            raise error("E0207", op="expand_dims", axis=self.axis, shape=have)
+        return TileType(self.x.scalar, (*have[: self.axis], 1, *have[self.axis :]))
+
+    def evaluate(self, machine: Any, x: Any) -> Any:
+        return x.reshape(self.result_types()[0].shape)
+
+
+@op("shape.reshape")
+class Reshape(Op):
+    """The elements of ``x`` in row-major order under another shape with as many elements.
+
+    A scalar counts as one element, on either side.
+    """
+
+    x: Value = operand()
+    shape: tuple[int, ...] = attribute()
+
+    def infer(self) -> Type:
+        have = math.prod(self.x.shape)
+        want = math.prod(self.shape)
+        if have != want:
+            raise error(
+                "E0206",
+                op="reshape",
+                text=f"{self.x.shape} has {have} elements and {self.shape} has {want}",
+                hint="a reshape keeps every element",
+            )
+        return shaped(self.x.scalar, self.shape)
+
+    def evaluate(self, machine: Any, x: Any) -> Any:
+        return x.reshape(self.shape)
+
+
+@op("shape.trans")
+class Trans(Op):
+    """The axes of ``x`` in another order: axis i of the result is axis ``order[i]`` of ``x``."""
+
+    x: Value = operand()
+    order: tuple[int, ...] = attribute()
+
+    def infer(self) -> Type:
+        have = self.x.shape
+        if not have or sorted(self.order) != list(range(len(have))):
+            raise error(
+                "E0206",
+                op="permute",
+                text=f"{self.order} does not name each axis of {self.x.type} once",
+                hint=f"use each of 0 to {len(have) - 1} once" if have else "",
+            )
+        return TileType(self.x.scalar, tuple(have[axis] for axis in self.order))
+
+    def evaluate(self, machine: Any, x: Any) -> Any:
+        return x.transpose(self.order)
+
+
+def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that all of ``shapes`` broadcast to, by NumPy's rules.
+
+    Ranks are aligned at the last axis; extents must be equal or 1. Raises E0202 where they aren't,
+    E0206 where the result is too large for a tile.
+    """
+    result: tuple[int, ...] = ()
+    for shape in shapes:
+        rank = max(len(result), len(shape))
+        left = (1,) * (rank - len(result)) + result
+        right = (1,) * (rank - len(shape)) + shape
+        for axis, (m, n) in enumerate(zip(left, right)):
+            if m != n and 1 not in (m, n):
+                raise error("E0202", op=name, left=result, right=shape, axis=axis)
+        result = tuple(n if m == 1 else m for m, n in zip(left, right))
+    if math.prod(result) > MAX_TILE_NUMEL:
+        raise error(
+            "E0206",
+            op=name,
+            text=f"{result} has more than {MAX_TILE_NUMEL} elements",
+            hint="use smaller tiles",
+        )
+    return result
+
+
+def broadcast_tile(x: Tile, shape: tuple[int, ...]) -> Tile:
+    """``x`` repeated to ``shape``, which its own shape must broadcast to (E0202 otherwise)."""
+    have = x.type.shape
+    if have == shape:
+        return x
+    if not have:
+        return splat(x, shape)
+    for _ in range(len(shape) - len(have)):
+        x = emit_tile(ExpandDims, x=x, axis=0)
+    return x if x.type.shape == shape else emit_tile(Broadcast, x=x, shape=shape)
+
+
+def splat(x: Tile, shape: tuple[int, ...]) -> Tile:
+    """A tile of that shape whose elements are the scalar ``x``; ``x`` itself for ``()``."""
+    return emit_tile(Splat, x=x, shape=shape) if shape else x
+
+
+def broadcast_tiles(name: str, *tiles: Tile) -> tuple[Tile, ...]:
+    """The tiles broadcast together; ``name`` is the operation that messages speak of."""
+    shape = common_shape(name, *(tile.type.shape for tile in tiles))
+    return tuple(broadcast_tile(tile, shape) for tile in tiles)
+
+
+def wrap_axis(name: str, axis: Any, rank: int, shape: tuple[int, ...], argument: str) -> int:
+    """A compile-time axis, negative ones counted from the end, as 0 ... rank - 1.
+
+    Raises E0205 for a run-time axis, E0204 for anything that is no integer, E0207 out of range.
+    """
+    known = static_int(name, axis, argument)
+    if not -rank <= known < rank:
+        raise error("E0207", op=name, axis=known, shape=shape, argument=argument)
+    return known % rank
+
+
+def _shape_of(name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape in ``*shape`` arguments: several integers, or one sequence of them."""
+    sequence = len(given) == 1 and not isinstance(unwrap(given[0]), (int, Tile))
+    return static_shape(name, given[0] if sequence else given)
+
+
+@surface
+def broadcast(input: Any, other: Any) -> TileTuple:
+    """Both operands broadcast to their common shape, by NumPy's rules.
+
+    Raises E0202 where the shapes don't fit.
+    """
+    return TileTuple(
+        broadcast_tiles(
+            "broadcast", to_tile(input, "broadcast", "input"), to_tile(other, "broadcast", "other")
+        )
+    )
+
+
+@surface(method=True)
+def broadcast_to(input: Any, *shape: Any) -> Tile:
+    """``input`` repeated along its axes of extent 1 until it has ``shape``.
+
+    The ranks must be equal, but a scalar may become any shape. ``shape`` is given as several
+    integers or as one tuple. Raises E0202 where an extent doesn't fit, E0204 for another rank.
+    """
+    x = to_tile(input, "broadcast_to", "input")
+    wanted = _shape_of("broadcast_to", shape)
+    return emit_tile(Broadcast, x=x, shape=wanted) if x.type.shape and wanted else splat(x, wanted)
+
+
+@surface(method=True)
+def expand_dims(input: Any, axis: Any) -> Tile:
+    """``input`` with new axes of extent 1 at the positions ``axis`` of the result.
+
+    ``axis`` is an integer or a sequence of them; negative ones count from the end of the result.
+    A scalar becomes a tile. Raises E0207 for a position out of range, E0206 for one given twice.
+    """
+    x = to_tile(input, "expand_dims", "input")
+    known = unwrap(axis)
+    given = list(known) if isinstance(known, (tuple, list, TileTuple)) else [known]
+    shape = x.type.shape
+    rank = len(shape) + len(given)
+    places = sorted(wrap_axis("expand_dims", each, rank, shape, "axis") for each in given)
+    if len(set(places)) < len(places):
+        raise error(
+            "E0206",
+            op="expand_dims",
+            text=f"the axes {tuple(map(unwrap, given))} name a position twice",
+            hint="name each new axis once",
+            argument="axis",
+        )
+    return _insert_axes(x, places)
+
+
+def _insert_axes(x: Tile, places: list[int]) -> Tile:
+    """New axes at ascending positions of the result."""
+    if not x.type.shape:
+        return splat(x, (1,) * len(places))
+    for place in places:
+        x = emit_tile(ExpandDims, x=x, axis=place)
+    return x
+
+
+@surface(method=True)
+def unsqueeze(x: Any, dim: Any) -> Tile:
+    """``x`` with a new axis of extent 1 at position ``dim`` of the result.
+
+    A negative ``dim`` counts from the end of the result. Raises E0207 out of range.
+    """
+    tile = to_tile(x, "unsqueeze", "x")
+    shape = tile.type.shape
+    return _insert_axes(tile, [wrap_axis("unsqueeze", dim, len(shape) + 1, shape, "dim")])
+
+
+@surface(method=True)
+def squeeze(x: Any, dim: Any) -> Tile:
+    """``x`` without its axis ``dim``, whose extent must be 1; the last axis leaves a scalar.
+
+    Raises E0207 for an axis out of range, E0206 where its extent isn't 1.
+    """
+    tile = to_tile(x, "squeeze", "x")
+    shape = tile.type.shape
+    axis = wrap_axis("squeeze", dim, len(shape), shape, "dim")
+    if shape[axis] != 1:
+        raise error(
+            "E0206",
+            op="squeeze",
+            text=f"axis {axis} of {shape} has {shape[axis]} elements",
+            hint="only an axis of extent 1 can be dropped",
+            argument="dim",
+        )
+    return emit_tile(Reshape, x=tile, shape=shape[:axis] + shape[axis + 1 :])
+
+
+@surface(method=True)
+def reshape(input: Any, *shape: Any, can_reorder: Any = False) -> Tile:
+    """The elements of ``input``, in row-major order, in another shape.
+
+    ``shape`` is given as several integers or as one tuple; ``()`` makes a tile of one element a
+    scalar. ``can_reorder`` permits another order of the elements; it is never used. Raises E0206
+    where the number of elements differs.
+    """
+    return _reshape(to_tile(input, "reshape", "input"), _shape_of("reshape", shape))
+
+
+def _reshape(x: Tile, shape: tuple[int, ...]) -> Tile:
+    return x if x.type.shape == shape else emit_tile(Reshape, x=x, shape=shape)
+
+
+@surface(method=True)
+def view(input: Any, *shape: Any) -> Tile:
+    """An older name of ``reshape``."""
+    return _reshape(to_tile(input, "view", "input"), _shape_of("view", shape))
+
+
+def flatten(x: Tile) -> Tile:
+    """``x`` as one axis, in row-major order; a scalar becomes a tile of one element."""
+    return _reshape(x, (math.prod(x.type.shape),))
+
+
+@surface(method=True)
+def ravel(x: Any, can_reorder: Any = False) -> Tile:
+    """``x`` as one axis, in row-major order. ``can_reorder`` is never used."""
+    return flatten(to_tile(x, "ravel", "x"))
+
+
+@surface(method=True)
+def item(input: Any) -> Tile:
+    """The only element of ``input``, as a scalar. Raises E0206 where there are more."""
+    return _reshape(to_tile(input, "item", "input"), ())
+
+
+@surface(method=True)
+def permute(input: Any, *dims: Any) -> Tile:
+    """The axes of ``input`` in another order: axis i of the result is axis ``dims[i]``.
+
+    ``dims`` is given as several integers or as one tuple and names every axis once. Raises E0206
+    where it doesn't.
+    """
+    return _permute("permute", to_tile(input, "permute", "input"), dims)
+
+
+@surface(method=True)
+def trans(input: Any, *dims: Any) -> Tile:
+    """``input`` with its last two axes exchanged, or permuted by ``dims`` as ``permute`` does.
+
+    Raises E0204 for a rank under 2, E0206 where ``dims`` doesn't name every axis once.
+    """
+    x = to_tile(input, "trans", "input")
+    if dims:
+        return _permute("trans", x, dims)
+    rank = len(x.type.shape)
+    if rank < 2:
+        raise error(
+            "E0204",
+            op="trans",
+            expected="a tile of rank 2 or more",
+            got=x.type,
+            hint="",
+            argument="input",
+        )
+    return emit_tile(Trans, x=x, order=(*range(rank - 2), rank - 1, rank - 2))
+
+
+def _permute(name: str, x: Tile, given: tuple[Any, ...]) -> Tile:
+    dims = unwrap(given[0]) if len(given) == 1 else given
+    listed = tuple(dims) if isinstance(dims, (tuple, list, TileTuple)) else (dims,)
+    return emit_tile(Trans, x=x, order=tuple(static_int(name, axis, "dims") for axis in listed))
+
+
+@surface(name="", method="__getitem__")
+def getitem(x: Tile, index: Any) -> Tile:
+    """``x[...]``: ``None`` makes a new axis of extent 1, ``:`` keeps one; trailing ``:`` may be
+    left out. ``x[0]`` of a scalar is the scalar. Raises E0208 for any other index.
+    """
+    keys = tuple(index) if isinstance(index, (tuple, list, TileTuple)) else (index,)
+    known = [unwrap(key) for key in keys]
+    rank = len(x.type.shape)
+    if not rank and len(known) == 1 and type(known[0]) is int and known[0] == 0:
+        return x
+    new_axes = [place for place, key in enumerate(known) if key is None]
+    full = [key for key in known if _is_full_slice(key)]
+    if len(new_axes) + len(full) < len(known) or len(full) > rank:
+        raise error("E0208", index=_index_text(known), argument="index")
+    return _insert_axes(x, new_axes) if new_axes else x
+
+
+def _is_full_slice(key: Any) -> bool:
+    return isinstance(key, slice) and all(
+        unwrap(part) is None for part in (key.start, key.stop, key.step)
+    )
+
+
+def _index_text(keys: list[Any]) -> str:
+    """The index as it stood in the source."""
+
+    def part(value: Any) -> str:
+        return "" if unwrap(value) is None else str(unwrap(value))
+
+    def text(key: Any) -> str:
+        if isinstance(key, slice):
+            step = part(key.step)
+            return f"{part(key.start)}:{part(key.stop)}" + (f":{step}" if step else "")
+        return "..." if key is Ellipsis else str(key)
+
+    return f"[{', '.join(map(text, keys))}]"
