@@ -146,7 +146,7 @@ def test_frozen(attribute):
     assert dt.int32.bits == 32
 
 
-@pytest.mark.parametrize("predicate", PREDICATES)
+@pytest.mark.parametrize("predicate", sorted(PREDICATES))
 def test_predicates(predicate):
     holds = {dtype.codegen_name() for dtype in dt.ALL if getattr(dtype, predicate)()}
     assert holds == PREDICATES[predicate]
