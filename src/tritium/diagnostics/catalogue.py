@@ -236,10 +236,22 @@ def _memory() -> None:
         "{op}: {name} belongs to block pointers, got {got}",
         "use mask= and other=",
     )
+    define(
+        "E0608",
+        Kind.INTERPRETER,
+        "{op} in program {program}: {lane} has the address {address}, {reason}",
+        "check the offsets and the mask",
+    )
 
 
 def _interpreter() -> None:
     define("E0701", Kind.INTERPRETER, "{error}: {text}", "{hint}")
+    define(
+        "E0702",
+        Kind.INTERPRETER,
+        "every program that has started waits for another one: {programs}",
+        "{hint}",
+    )
 
 
 def _files() -> None:
@@ -249,6 +261,12 @@ def _files() -> None:
 
 def _warnings() -> None:
     define("W0901", Kind.WARNING, "{text}", "{hint}")
+    define(
+        "W0902",
+        Kind.WARNING,
+        "{kernel}: enable_fp_fusion has no effect step by step: a * b + c is rounded twice",
+        "run it natively, or write tl.fma",
+    )
 
 
 for _section in (
