@@ -73,7 +73,7 @@ def constant(value: Number, dtype: DType, argument: str | None = None) -> Tile:
         low, high = dtype.get_int_min_value(), dtype.get_int_max_value()
         if not (isinstance(value, int) and low <= value <= high):
             raise error("E0203", value=value, type=dtype, argument=argument)
-        made = int(value)
+        made = bool(value) if dtype is int1 else int(value)
     tile: Tile = emit(Constant, value=made, dtype=dtype)
     return tile
 
