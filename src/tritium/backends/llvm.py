@@ -349,7 +349,7 @@ def link(
             builder.export_symbol(name)
         for name, address in (imports or {}).items():
             builder.import_symbol(name, address)
-        for name in LIBRARY_FUNCTIONS.difference(imports or ()):
+        for name in LIBRARY_FUNCTIONS.difference(imports or (), exports):
             # A symbol table may store one name as the tail of another: only its end is sure.
             if name.encode() + b"\0" in image and (found := library_function(name)) is not None:
                 builder.import_symbol(name, found)
