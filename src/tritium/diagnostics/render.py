@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import linecache
 import os
-import pathlib
 import unicodedata
-import urllib.parse
 from collections.abc import Iterable
 from typing import Any
 
@@ -195,5 +193,8 @@ def _sarif_location(loc: Loc, **extra: Any) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
+    import pathlib
+    import urllib.parse
+
     path = pathlib.Path(file)
     return path.as_uri() if path.is_absolute() else urllib.parse.quote(path.as_posix())

@@ -31,7 +31,9 @@ def warn(
         file, line, module = _caller()
         column = 0
     else:
-        file, line, column, module = loc.file, loc.line, loc.col, None
+        file, line, column = loc.file, loc.line, loc.col
+        # Python's own rule for a file whose module isn't known.
+        module = file.removesuffix(".py")
     key = (code, file, line, column)
     mine = object()
     if _given.setdefault(key, mine) is not mine:
@@ -52,8 +54,9 @@ def forget_warnings() -> None:
     _given.clear()
 
 
-def _caller() -> tuple[str, int, str | None]:
+def _caller() -> tuple[str, int, str]:
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno, frame.f_globals.get("__name__")
+    file = frame.f_code.co_filename
+    return file, frame.f_lineno, frame.f_globals.get("__name__", file.removesuffix(".py"))
