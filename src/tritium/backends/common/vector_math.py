@@ -130,9 +130,11 @@ def _scale(b: Builder, x: V, n: V, bits: V, target: Target) -> V:
 def _exp_parts(b: Builder, x: V) -> tuple[V, V, V]:
     """exp(x) = (1 + p) * 2**n: p, n as a float, n as bits."""
     n, bits = _nearest(b, x, _LOG2_E)
-    r = b.fma(n, _k(x, -_LN2_HIGH), x)
-    r = b.fma(n, _k(x, -_LN2_LOW), r)
-    p = b.fma(b.fmul(r, r), _horner(b, r, polynomials.EXP), r)
+    exact = b.fma(n, _k(x, -_LN2_HIGH), x)
+    r = b.fma(n, _k(x, -_LN2_LOW), exact)
+    tail = b.fmul(b.fmul(r, r), _horner(b, r, polynomials.EXP))
+    # The rounding of r would count in full here, so its small part joins the tail instead.
+    p = b.fadd(exact, b.fma(n, _k(x, -_LN2_LOW), tail))
     return p, n, bits
 
 
@@ -180,7 +182,7 @@ def erf(b: Builder, x: V, target: Target) -> V:
     p, _, bits = _exp_parts(b, b.fma(_horner(b, t, polynomials.ERF_LARGE), t, b.fneg(t)))
     power = _power_of_two(b, _integer(b, bits))
     large = b.fma(b.fneg(power), p, b.fsub(_k(x, 1.0), power))
-    return _with_sign_of(b, b.select(b.fcmp("olt", a, _k(x, 1.0)), small, large), x)
+    return _with_sign_of(b, b.select(b.fcmp("olt", a, _k(x, 0.92)), small, large), x)
 
 
 # ---- logarithms ----------------------------------------------------------------------------------
@@ -199,8 +201,10 @@ def _log_parts(b: Builder, x: V) -> tuple[V, V, V]:
     exponent = b.sub(exponent, b.select(tiny, _i(x, 23), _i(x, 0)))
     f = b.fsub(m, _k(x, 1.0))
     square = b.fmul(f, f)
+    lost = b.fma(f, f, b.fneg(square))
     cubic = b.fmul(_horner(b, f, polynomials.LOG), b.fmul(square, f))
-    return b.sitofp(exponent, float_), f, b.fma(square, _k(x, -0.5), cubic)
+    rest = b.fma(square, _k(x, -0.5), b.fma(lost, _k(x, -0.5), cubic))
+    return b.sitofp(exponent, float_), f, rest
 
 
 def _log_specials(b: Builder, x: V, result: V) -> V:
