@@ -10,6 +10,9 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from tritium import knobs
+from tritium.diagnostics import forget_warnings
+
 hypothesis.settings.register_profile(
     "tritium",
     derandomize=True,
@@ -40,9 +43,12 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def knob_environment(session_cache: None) -> Iterator[None]:
-    """Undoes what a test, or a script it ran in this process, did to Tritium's variables."""
+    """Undoes what a test, or a script it ran in this process, did to options and warnings."""
     before = {name: value for name, value in os.environ.items() if is_knob(name)}
     yield
+    for group in knobs.GROUPS:
+        group.reset()
+    forget_warnings()
     for name in [name for name in os.environ if is_knob(name) and name not in before]:
         del os.environ[name]
     os.environ.update(before)

@@ -27,6 +27,7 @@ PROJECT_FOLDERS = [
     "design",
     "docs",
     "examples",
+    "scripts",
     "src",
     "tests",
 ]

@@ -9,7 +9,6 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,13 +22,10 @@ FLAGS = [row for row in ROWS if row.type == "boolean"]
 
 
 @pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
     for row in ROWS:
         for name in row.environment:
             monkeypatch.delenv(name, raising=False)
-    yield
-    for group in knobs.GROUPS:
-        group.reset()
 
 
 def group_and_name(row: knobs.Row) -> tuple[knobs.Group, str]:
@@ -308,8 +304,8 @@ def test_a_copy_changes_on_its_own() -> None:
 
 
 def test_knobs_lists_the_values() -> None:
-    knobs.cpu.num_threads = 2
-    assert knobs.cpu.knobs == {"num_threads": 2, "target": "native", "features": ""}
+    knobs.cpu.num_threads = 21
+    assert knobs.cpu.knobs == {"num_threads": 21, "target": "native", "features": ""}
 
 
 def test_a_group_can_be_replaced_as_triton_scripts_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,15 +345,15 @@ def test_a_scope_ends_with_an_exception() -> None:
 def test_scopes_nest() -> None:
     with knobs.cpu.scope() as group:
         assert group is knobs.cpu
-        knobs.cpu.num_threads = 2
+        knobs.cpu.num_threads = 21
         with knobs.cpu.scope():
-            assert knobs.cpu.num_threads == 2
-            knobs.cpu.num_threads = 3
+            assert knobs.cpu.num_threads == 21
+            knobs.cpu.num_threads = 22
             with knobs.runtime.scope():
                 knobs.runtime.debug = True
-                assert knobs.cpu.num_threads == 3
+                assert knobs.cpu.num_threads == 22
             assert knobs.runtime.debug is False
-        assert knobs.cpu.num_threads == 2
+        assert knobs.cpu.num_threads == 21
 
 
 def test_inside_a_scope_del_and_reset_uncover_the_environment(

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,13 +15,6 @@ import tritium
 from tritium.diagnostics import InternalError, Loc, TritiumWarning, forget_warnings, warn
 
 PLACE = Loc("kernels/softmax.py", 4, 8, 4, 10)
-
-
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
-    forget_warnings()
-    yield
-    forget_warnings()
 
 
 def shown(action: str, *places: Loc | None, **how: object) -> list[warnings.WarningMessage]:
