@@ -1,0 +1,302 @@
+"""What Python's own syntax means on kernel values: constants, operators, assignment, truth.
+
+The front end calls these rules while it walks a kernel's syntax tree, and eager mode's rewritten
+copy of the kernel calls them while it runs, so that both give one meaning to the same line.
+
+A kernel value is a ``Tile``, a ``constexpr`` (a number, string or enum member that is known), a
+``TileTuple`` of kernel values, or an object that is known as it is: None, a dtype, a function, a
+module, a class.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from tritium.diagnostics import TritiumError, error
+from tritium.ir.dtypes import int1, int64
+
+from .constants import constant_dtype, number, to_tile
+from .constants import describe as describe_operand
+from .constexpr import constexpr, unwrap
+from .emit import METHODS
+from .tile import Tile
+from .tuples import TileTuple
+
+_CONSTANTS = (bool, int, float, complex, str, enum.Enum, np.generic)
+
+
+def wrap(value: Any) -> Any:
+    """A Python object as a kernel value: constants as ``constexpr``, sequences as tuples."""
+    known = unwrap(value)
+    if isinstance(known, _CONSTANTS):
+        return value if isinstance(value, constexpr) else constexpr(known)
+    if isinstance(known, (tuple, list)):
+        return TileTuple(map(wrap, known), getattr(type(known), "_fields", None))
+    return known
+
+
+def plain(value: Any) -> Any:
+    """A known kernel value as plain Python: constants unwrapped, tuples as tuples."""
+    known = unwrap(value)
+    return tuple(map(plain, known)) if isinstance(known, TileTuple) else known
+
+
+def is_known(value: Any) -> bool:
+    """Whether no part of a kernel value is a run-time tile."""
+    if isinstance(value, TileTuple):
+        return all(map(is_known, value))
+    return not isinstance(value, Tile)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two known values are the same: of one type and equal, zeros by their sign too."""
+    left, right = unwrap(left), unwrap(right)
+    if left is right:
+        return True
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, float):
+        return left.hex() == float(right).hex()
+    if isinstance(left, TileTuple):
+        return len(left) == len(right) and all(same(l, r) for l, r in zip(left, right))
+    return bool(left == right)
+
+
+def describe(value: Any) -> str:
+    """What a message calls a kernel value."""
+    if isinstance(value, TileTuple):
+        return f"the tuple ({', '.join(map(describe, value))})"
+    return str(describe_operand(value))
+
+
+def type_text(value: Any) -> str:
+    """What a message calls the type of a variable's value."""
+    known = unwrap(value)
+    if isinstance(known, Tile):
+        return str(known.type)
+    if isinstance(known, TileTuple):
+        return f"({', '.join(map(type_text, known))})"
+    return repr(value) if isinstance(value, constexpr) else describe(value)
+
+
+# ---- assignment ----------------------------------------------------------------------------------
+
+
+def assigned(value: Any, name: str) -> Any:
+    """What ``name = value`` stores: numbers become scalar tiles, in tuples too.
+
+    None, dtypes, functions and other known objects stay as they are. Raises E0204 for constants
+    that no tile can hold, such as strings: these need the annotation ``tl.constexpr``.
+    """
+    if isinstance(value, TileTuple):
+        return TileTuple((assigned(each, name) for each in value), value.fields)
+    if not isinstance(value, constexpr):
+        return value
+    if number(value) is None:
+        raise error(
+            "E0204",
+            op=f"{name} = ...",
+            expected="a number, a tile or a tuple of these",
+            got=repr(value.value),
+            hint=f"annotate a compile-time value: {name}: tl.constexpr = ...",
+        )
+    return to_tile(value)
+
+
+# ---- operators -----------------------------------------------------------------------------------
+
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "@": operator.matmul,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
+}
+
+_ADVICE = {"@": "use tl.dot(a, b)", "**": "multiply, or use tl.exp2(y * tl.log2(x))"}
+
+
+def binary(symbol: str, left: Any, right: Any) -> Any:
+    """``left <symbol> right``. Raises E0201 for operands that it isn't defined for."""
+    try:
+        return wrap(BINARY[symbol](left, right))
+    except TritiumError:
+        raise
+    except TypeError as cause:
+        raise error(
+            "E0201",
+            op=symbol,
+            left=describe(left),
+            right=describe(right),
+            hint=_ADVICE.get(symbol, "operands must be tiles or numbers"),
+        ) from cause
+
+
+def unary(symbol: str, value: Any) -> Any:
+    """``<symbol>value``. Raises E0210 for an operand that it isn't defined for."""
+    try:
+        return wrap(UNARY[symbol](value))
+    except TritiumError:
+        raise
+    except TypeError as cause:
+        raise error("E0210", op=symbol, got=describe(value), hint="") from cause
+
+
+def compare(symbol: str, left: Any, right: Any) -> Any:
+    """A comparison; ``is`` and ``in`` are about known values only, and E0201 otherwise."""
+    if symbol in BINARY:
+        return binary(symbol, left, right)
+    if symbol in ("is", "is not"):
+        identical = unwrap(left) is unwrap(right)
+        return constexpr(identical == (symbol == "is"))
+    if not (is_known(left) and is_known(right)):
+        raise error(
+            "E0201",
+            op=symbol,
+            left=describe(left),
+            right=describe(right),
+            hint="compare the elements one by one",
+        )
+    return constexpr((plain(left) in plain(right)) == (symbol == "in"))
+
+
+def combine(word: str, operands: Iterable[Callable[[], Any]]) -> Any:
+    """``and`` or ``or`` of values that are computed on demand, from left to right.
+
+    A known operand that decides ends it there; other known operands drop out. What remains are
+    tiles: all are computed, and combined by ``logical_and`` or ``logical_or``.
+    """
+    pending: list[Any] = []
+    last: Any = None
+    for compute in operands:
+        value = compute()
+        if isinstance(value, Tile):
+            pending.append(value)
+            continue
+        last = value
+        if bool(plain(value)) == (word == "or"):
+            return value
+    if not pending:
+        return last
+    result = pending[0]
+    for value in pending[1:]:
+        result = METHODS[f"logical_{word}"](result, value)
+    return result
+
+
+def negate(value: Any) -> Any:
+    """``not value``: of a tile element by element (int1 only), else of Python's truth value."""
+    if isinstance(value, Tile):
+        return METHODS["logical_not"](value)
+    return constexpr(not plain(value))
+
+
+def condition(value: Any, construct: str) -> bool | Tile:
+    """What an ``if``, ``while`` or conditional expression decides by.
+
+    A known bool, int or None gives a bool; a scalar tile an int1 scalar: ``x != 0``, for a pointer
+    whether it is not null. A tile of one element counts as a scalar. Raises E0403 for other tiles,
+    E0206 for other known values.
+    """
+    known = unwrap(value)
+    if isinstance(known, Tile):
+        return _run_time_condition(known)
+    if known is None or isinstance(known, (int, np.bool_)):
+        return bool(known)
+    raise error(
+        "E0206",
+        op=construct,
+        text=f"the condition is {describe(value)}, not a bool, an integer or None",
+        hint="compare it with something",
+    )
+
+
+def _run_time_condition(tile: Tile) -> Tile:
+    count = int(tile.numel)
+    if count != 1:
+        raise error("E0403", got=tile.type)
+    scalar: Tile = METHODS["item"](tile) if tile.type.shape else tile
+    if scalar.dtype.is_ptr():
+        scalar = METHODS["to"](scalar, int64)
+    if scalar.dtype is int1:
+        return scalar
+    tested: Tile = METHODS["__ne__"](scalar, 0)
+    return tested
+
+
+def natural_type(value: Any) -> Any:
+    """The type of a tile, or of the scalar tile that a number becomes; None for anything else."""
+    known = unwrap(value)
+    if isinstance(known, Tile):
+        return known.type
+    plain_number = number(known)
+    return None if plain_number is None else constant_dtype(plain_number)
+
+
+# ---- attributes ----------------------------------------------------------------------------------
+
+
+class BoundMethod:
+    """A surface function found as a method of a tile."""
+
+    __slots__ = ("function", "receiver")
+
+    def __init__(self, receiver: Any, function: Callable[..., Any]) -> None:
+        self.receiver = receiver
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(self.receiver, *args, **kwargs)
+
+
+def attribute(value: Any, name: str) -> Any:
+    """``value.name`` as a kernel value. Raises AttributeError where there is none.
+
+    A ``constexpr`` shows the attributes of what it holds, besides ``value`` and ``type``; a number
+    that has no such attribute of its own has a scalar tile's, so that an argument that happens to
+    be known (1, say) can be used as any other.
+    """
+    if isinstance(value, Tile):
+        method = METHODS.get(name)
+        return wrap(getattr(value, name)) if method is None else BoundMethod(value, method)
+    if isinstance(value, TileTuple):
+        return getattr(value, name)
+    if isinstance(value, constexpr):
+        if name in ("value", "type"):
+            return wrap(getattr(value, name))
+        held = value.value
+        if not hasattr(held, name) and number(held) is not None and _is_tile_attribute(name):
+            return attribute(to_tile(held), name)
+        return wrap(getattr(held, name))
+    if name == "value" and not hasattr(value, name):
+        return value
+    return wrap(getattr(value, name))
+
+
+def _is_tile_attribute(name: str) -> bool:
+    return name in METHODS or (not name.startswith("_") and hasattr(Tile, name))

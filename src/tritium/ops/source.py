@@ -1,0 +1,166 @@
+"""The source of kernel functions: their syntax tree, with the lines and columns of their file.
+
+The front end compiles this tree and eager mode rewrites a copy of it, so both see the same text.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import linecache
+import os
+import sys
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+from tritium.diagnostics import Loc, error
+
+
+@dataclass(frozen=True)
+class FunctionSource:
+    """A function's definition as it stands in its file.
+
+    ``tree`` is shared by all readers, who must not change it; its line numbers are the file's, its
+    columns are UTF-8 bytes as always in ``ast`` (``loc`` counts characters). Decorators are cut
+    off. ``text`` runs from ``def`` to the end of the body, and ``hash`` is its SHA-256.
+    """
+
+    file: str
+    name: str
+    tree: ast.FunctionDef
+    lines: tuple[str, ...]
+    first_line: int
+    text: str
+    hash: str
+
+    def loc(self, node: ast.AST, call_site: Loc | None = None) -> Loc:
+        """The place of a node of ``tree``, reached through the call at ``call_site``."""
+        where: Any = node
+        return Loc(
+            self.file,
+            where.lineno,
+            self._column(where.lineno, where.col_offset),
+            where.end_lineno,
+            self._column(where.end_lineno, where.end_col_offset),
+            self.name,
+            call_site,
+        )
+
+    def header_loc(self, call_site: Loc | None = None) -> Loc:
+        """The place of ``def name``."""
+        where = self.tree
+        start = self._column(where.lineno, where.col_offset)
+        line = self.lines[where.lineno - self.first_line]
+        end = line.find(where.name, start) + len(where.name)
+        return Loc(self.file, where.lineno, start, where.lineno, end, self.name, call_site)
+
+    def _column(self, line: int, offset: int) -> int:
+        text = self.lines[line - self.first_line]
+        if text.isascii():
+            return offset
+        return len(text.encode()[:offset].decode(errors="replace"))
+
+
+# By identity: code objects compare equal across files.
+_captured: dict[int, tuple[weakref.ref[CodeType], FunctionSource]] = {}
+
+
+def capture(function: Any) -> FunctionSource:
+    """The source of a Python function, kept for the next call.
+
+    Works for functions of files, of notebook cells, of the interactive prompt where Python keeps
+    its text, and of ``exec`` where the text was registered with ``linecache``. Raises E0118 where
+    there is no text or the text is not that function's.
+    """
+    function = inspect.unwrap(function)
+    if not isinstance(function, FunctionType):
+        raise error("E0118", name=getattr(function, "__name__", repr(function)))
+    code = function.__code__
+    known = _captured.get(id(code))
+    if known is not None and known[0]() is code:
+        return known[1]
+    source = _read(function)
+    key = id(code)
+    _captured[key] = (weakref.ref(code, lambda _: _captured.pop(key, None)), source)
+    return source
+
+
+def _read(function: FunctionType) -> FunctionSource:
+    code = function.__code__
+    lines = _block(function)
+    tree = _parse(lines, code.co_firstlineno) if lines else None
+    if tree is None or not _matches(tree, code):
+        raise error("E0118", name=function.__qualname__)
+    tree.decorator_list = []
+    if sys.version_info < (3, 12):
+        _place_fstrings(tree)
+    first = code.co_firstlineno
+    assert tree.end_lineno is not None
+    text = "".join(lines[tree.lineno - first : tree.end_lineno - first + 1])
+    return FunctionSource(
+        file=code.co_filename,
+        name=code.co_name,
+        tree=tree,
+        lines=tuple(lines),
+        first_line=first,
+        text=text,
+        hash=hashlib.sha256(text.encode()).hexdigest(),
+    )
+
+
+def _block(function: FunctionType) -> list[str]:
+    """The lines of the function, decorators included, as they stand in the file."""
+    code = function.__code__
+    if os.path.exists(code.co_filename):
+        linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    try:
+        if lines:
+            return inspect.getblock(lines[code.co_firstlineno - 1 :])
+        return inspect.getsourcelines(code)[0]
+    except (OSError, SyntaxError, IndexError, TypeError):
+        # There is no text, or it is another file's by now.
+        return []
+
+
+def _parse(lines: Sequence[str], first_line: int) -> ast.FunctionDef | None:
+    """The definition that starts in ``lines``.
+
+    An indented definition becomes the body of an ``if``: taking its indentation away would break
+    continuation lines and multi-line strings, and move the columns.
+    """
+    indented = lines[0][:1] in (" ", "\t")
+    text = ("if True:\n" if indented else "") + "".join(lines)
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return None
+    if indented and isinstance(body[0], ast.If):
+        body = body[0].body
+    tree = body[0] if body else None
+    if not isinstance(tree, ast.FunctionDef):
+        return None
+    ast.increment_lineno(tree, first_line - 1 - indented)
+    return tree
+
+
+def _matches(tree: ast.FunctionDef, code: CodeType) -> bool:
+    """Whether the tree can be that code's: a file may have been edited since it was imported."""
+    given = tree.args
+    named = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    named += [each for each in (given.vararg, given.kwarg) if each is not None]
+    names = tuple(each.arg for each in named)
+    return tree.name == code.co_name and names == code.co_varnames[: len(names)]
+
+
+def _place_fstrings(tree: ast.AST) -> None:
+    """Give the parts of f-strings the place of the whole: Python before 3.12 misplaces them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            for part in ast.walk(node):
+                if "lineno" in part._attributes:
+                    ast.copy_location(part, node)
