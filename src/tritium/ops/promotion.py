@@ -148,13 +148,21 @@ def promote(
 
 
 def promote_all(op: str, *operands: Any, names: Names) -> tuple[Tile, ...]:
-    """Three or more operands as tiles of one type: numbers count as tiles of their own type."""
+    """Operands as tiles of one type, shape included: numbers count as tiles of their own type.
+
+    Raises E0210 for what is neither a tile nor a number, E0201 where the types don't meet.
+    """
     tiles = [to_tile(each, op, name) for each, name in zip(operands, names)]
-    dtype = common_type(op, tiles[0].dtype, tiles[0].dtype)
+    dtype: Type = tiles[0].dtype
     for name, tile in zip(names[1:], tiles[1:]):
         try:
             dtype = common_type(op, dtype, tile.dtype)
         except TritiumError as problem:
-            problem.argument = name
+            problem.argument = name if isinstance(dtype, DType) else names[0]
             raise
-    return broadcast_named(op, names, *(convert_tile(tile, dtype) for tile in tiles))
+    return broadcast_named(op, names, *(_converted(tile, dtype) for tile in tiles))
+
+
+def _converted(tile: Tile, dtype: Type) -> Tile:
+    assert isinstance(dtype, DType)
+    return convert_tile(tile, dtype)
