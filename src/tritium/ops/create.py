@@ -129,21 +129,6 @@ def static_shape(name: str, shape: Any, argument: str = "shape") -> tuple[int, .
     return extents
 
 
-def static_dtype(name: str, dtype: Any, argument: str = "dtype") -> DType:
-    """A compile-time scalar type. Raises E0204 for anything else."""
-    known = unwrap(dtype)
-    if not isinstance(known, DType) or known.is_void():
-        raise error(
-            "E0204",
-            op=name,
-            expected=f"a type as {argument}",
-            got=known.type if isinstance(known, Tile) else repr(known),
-            hint="such as tl.float32",
-            argument=argument,
-        )
-    return known
-
-
 @surface
 def arange(start: Any, end: Any) -> Tile:
     """The int32 vector start, start + 1, ..., end - 1, of any length from 1.
@@ -172,22 +157,22 @@ def full(shape: Any, value: Any, dtype: Any) -> Tile:
     another kind, E0204 for a shape or type that is none, E0205 where they aren't known at compile
     time.
     """
+    # These modules build on this one.
+    from .cast import cast, dtype_argument
+    from .constants import number
+
     extents = static_shape("full", shape)
-    kind = static_dtype("full", dtype)
-    known = unwrap(value)
-    if isinstance(known, Tile):
-        scalar = METHODS["to"](METHODS["item"](known), kind)
+    kind = dtype_argument("full", dtype)
+    if isinstance(unwrap(value), Tile):
+        scalar = cast(METHODS["item"](unwrap(value)), kind)
     else:
-        scalar = _filled(known, kind)
+        scalar = _filled(number(value), value, kind)
     return emit_tile(Splat, x=scalar, shape=extents) if extents else scalar
 
 
-def _filled(value: Any, dtype: DType) -> Tile:
-    """The number ``value`` as a scalar of ``dtype``; integers wrap. Raises E0203 as ``full``."""
-    from .constants import number
-
-    plain = number(value)
-    fits = plain is not None
+def _filled(plain: bool | int | float | None, value: Any, dtype: Type) -> Tile:
+    """The number ``plain`` as a scalar of ``dtype``; integers wrap. Raises E0203 as ``full``."""
+    fits = plain is not None and isinstance(dtype, DType)
     if plain is not None and dtype.is_int():
         whole = not isinstance(plain, float) or plain.is_integer()
         fits = whole and not (plain < 0 and dtype.is_int_unsigned())

@@ -8,10 +8,11 @@ import numpy as np
 
 from tritium.diagnostics import error
 from tritium.ir.core import READS, WRITES, Op, Value, attribute, op, operand, optional
-from tritium.ir.dtypes import Type, int1, int64
+from tritium.ir.dtypes import DType, Type, float32, int1, int64
 from tritium.ir.types import PointerType, element, like
 
-from .constants import describe, to_tile
+from .cast import bitcast_tile, cast, convert_tile
+from .constants import constant, describe, number, to_tile
 from .constexpr import unwrap
 from .emit import METHODS, emit_tile, surface
 from .shape import broadcast_tile, broadcast_tiles, common_shape
@@ -160,7 +161,7 @@ def offset_pointer(pointer: Tile, offset: Tile, *, negate: bool = False) -> Tile
     """
     if negate and offset.type.scalar.is_int():
         if offset.type.scalar.is_int_unsigned() and offset.type.scalar.bits < 64:  # type: ignore[attr-defined]
-            offset = METHODS["to"](offset, int64)
+            offset = convert_tile(offset, int64)
         offset = METHODS["__neg__"](offset)
     pointer, offset = broadcast_tiles("pointer arithmetic", pointer, offset)
     return emit_tile(Offset, pointer=pointer, offset=offset)
@@ -212,6 +213,16 @@ def _mask_tile(name: str, mask: Any) -> Tile | None:
     return made
 
 
+def _as_element(name: str, argument: str, value: Any, scalar: DType | PointerType) -> Tile:
+    """A value cast to an element type. Numbers may also be addresses and 8-bit floats."""
+    plain = number(value)
+    if plain is not None and isinstance(scalar, PointerType):
+        return bitcast_tile(constant(plain, int64, argument), scalar)
+    if plain is not None and scalar.is_fp8():
+        return cast(constant(plain, float32, argument), scalar)
+    return cast(to_tile(value, name, argument), scalar)
+
+
 def _fit(name: str, argument: str, tile: Tile, shape: tuple[int, ...]) -> Tile:
     """``tile`` broadcast to exactly ``shape``. Raises E0603 where it doesn't fit."""
     have = tile.type.shape
@@ -258,7 +269,7 @@ def load(
         address, lanes = _fit_mask(address, lanes)
     fill = None
     if lanes is not None and unwrap(other) is not None:
-        fill = METHODS["to"](to_tile(other, "load", "other"), element(address.type))
+        fill = _as_element("load", "other", other, element(address.type))
         fill = _fit("load", "other", fill, address.type.shape)
     return emit_tile(Load, pointer=address, mask=lanes, other=fill, **options)
 
@@ -305,7 +316,8 @@ def store(
     if address.type.scalar.is_const():
         raise error("E0605", op="store", got=address.type, argument="pointer")
     shape = address.type.shape
-    values = _fit("store", "value", to_tile(value, "store", "value"), shape)
+    values = _as_element("store", "value", value, element(address.type))
+    values = _fit("store", "value", values, shape)
     lanes = _mask_tile("store", mask)
     if lanes is not None:
         lanes = _fit("store", "mask", lanes, shape)

@@ -1,0 +1,238 @@
+"""What helps the compiler or talks at compile time, and changes no result; loop iterators."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from tritium.diagnostics import error
+from tritium.ir.dtypes import DType, int1, int32
+
+from .cast import convert_tile
+from .constants import constant, describe, number, to_tile
+from .constexpr import constexpr, unwrap
+from .create import static_int
+from .emit import METHODS, surface
+from .promotion import common_type
+from .tile import Tile
+from .tuples import TileTuple
+
+
+def _check_hint(name: str, input: Any, values: Any, entries: int) -> Any:
+    """``input``, after one compile-time integer for each of ``entries`` axes was found."""
+    known = unwrap(values)
+    given = known if isinstance(known, (tuple, list, TileTuple)) else (known,)
+    listed = [static_int(name, value, "values") for value in given]
+    if len(listed) != entries:
+        raise error(
+            "E0206",
+            op=name,
+            text=f"{len(listed)} values for {entries} axes",
+            hint="give one value for each axis",
+            argument="values",
+        )
+    return input
+
+
+def _rank(name: str, input: Any) -> int:
+    return len(to_tile(input, name, "input").type.shape)
+
+
+@surface
+def multiple_of(input: Any, values: Any) -> Any:
+    """``input`` itself: a promise that along each axis runs start at multiples of ``values``.
+
+    One integer for each axis, or one for a scalar. Raises E0206 for another number of values.
+    """
+    rank = _rank("multiple_of", input)
+    return _check_hint("multiple_of", input, values, rank if rank else 1)
+
+
+@surface
+def max_contiguous(input: Any, values: Any) -> Any:
+    """``input`` itself: a promise that along each axis runs of ``values`` elements count up by 1.
+
+    One integer for each axis. Raises E0206 for another number of values.
+    """
+    return _check_hint("max_contiguous", input, values, _rank("max_contiguous", input))
+
+
+@surface
+def max_constancy(input: Any, values: Any) -> Any:
+    """``input`` itself: a promise that along each axis runs of ``values`` elements are equal.
+
+    One integer for each axis. Raises E0206 for another number of values.
+    """
+    return _check_hint("max_constancy", input, values, _rank("max_constancy", input))
+
+
+@surface
+def assume(cond: Any) -> None:
+    """A promise that the scalar int1 ``cond`` is true. Raises E0403 for anything else."""
+    known = to_tile(cond, "assume", "cond")
+    if known.type is not int1:
+        raise error("E0403", got=known.type, argument="cond")
+
+
+@surface
+def debug_barrier() -> None:
+    """Nothing: memory operations of a program already take effect in program order."""
+
+
+@surface
+def static_assert(cond: Any, msg: Any = "") -> None:
+    """Stop compiling unless ``cond``, a compile-time bool, is true: E0119 with ``msg``.
+
+    Raises E0205 for a run-time condition, E0204 for anything but a bool.
+    """
+    known = unwrap(cond)
+    if isinstance(known, Tile):
+        raise error("E0205", op="static_assert", name="cond", got=known.type, argument="cond")
+    if not isinstance(known, bool):
+        raise error(
+            "E0204",
+            op="static_assert",
+            expected="a compile-time bool",
+            got=describe(known),
+            hint="compare, or write bool(x)",
+            argument="cond",
+        )
+    text = str(unwrap(msg))
+    if not known:
+        raise error("E0119", detail=f": {text}" if text else "", argument="cond")
+
+
+@surface
+def static_print(
+    *values: Any, sep: Any = " ", end: Any = "\n", file: Any = None, flush: Any = False
+) -> None:
+    """Print at compile time, as Python's ``print``: values of constants, types of tiles."""
+    texts = [str(unwrap(value)) for value in values]
+    print(
+        *texts,
+        sep=unwrap(sep),
+        end=unwrap(end),
+        file=unwrap(file) or sys.stdout,
+        flush=bool(unwrap(flush)),
+    )
+
+
+class Range:
+    """``tl.range``, and Python's ``range`` in kernels: a run-time loop over integers.
+
+    ``range(end)``, ``range(start, end)`` or ``range(start, end, step)``. The values have the common
+    type of the bounds, int32 for constants that fit. A compile-time ``step`` may be negative; the
+    values are then Python's. A run-time step must be positive. The keywords are hints for the
+    compiler's schedule and change no result. In eager mode it can be iterated over.
+    """
+
+    is_surface = True
+
+    def __init__(
+        self,
+        arg1: Any,
+        arg2: Any = None,
+        step: Any = None,
+        num_stages: Any = None,
+        loop_unroll_factor: Any = None,
+        disallow_acc_multi_buffer: Any = False,
+        flatten: Any = False,
+        warp_specialize: Any = False,
+        disable_licm: Any = False,
+    ) -> None:
+        one_bound = unwrap(arg2) is None
+        self.start = 0 if one_bound else arg1
+        self.end = arg1 if one_bound else arg2
+        self.step = 1 if unwrap(step) is None else step
+        self.num_stages = unwrap(num_stages)
+        self.loop_unroll_factor = unwrap(loop_unroll_factor)
+        flags = {
+            "disallow_acc_multi_buffer": disallow_acc_multi_buffer,
+            "flatten": flatten,
+            "warp_specialize": warp_specialize,
+            "disable_licm": disable_licm,
+        }
+        self.hints = tuple(name for name, flag in flags.items() if unwrap(flag))
+        if number(self.step) == 0:
+            raise error("E0206", op="range", text="the step is 0", hint="", argument="step")
+
+    @property
+    def descends(self) -> bool:
+        """Whether the step is negative."""
+        known = number(self.step)
+        return known is not None and known < 0
+
+    def counter(self) -> tuple[Tile, Tile, Tile]:
+        """Lower bound, upper bound and positive step of the loop that counts, of one type.
+
+        A descending range counts up from its end. Raises E0405 for bounds that are no integers.
+        """
+        step = number(self.step)
+        parts = {
+            "arg1": to_tile(self.start, "range", "arg1"),
+            "arg2": to_tile(self.end, "range", "arg2"),
+            "step": to_tile(self.step if step is None else abs(step), "range", "step"),
+        }
+        dtype: DType = int32
+        for position, (argument, tile) in enumerate(parts.items()):
+            if tile.type.shape or not tile.dtype.is_int():
+                raise error("E0405", got=tile.type, argument=argument)
+            # int1 bounds count as int32: no loop fits into one bit.
+            scalar = int32 if tile.dtype is int1 else tile.dtype
+            dtype = common_type("range", dtype, scalar) if position else scalar  # type: ignore[assignment]
+        start, end, size = (convert_tile(tile, dtype) for tile in parts.values())
+        return (end, start, size) if self.descends else (start, end, size)
+
+    def value(self, counted: Tile, lower: Tile, upper: Tile) -> Tile:
+        """What the loop variable is when the counting loop is at ``counted``."""
+        if not self.descends:
+            return counted
+        sub = METHODS["__sub__"]
+        made: Tile = sub(upper, sub(counted, lower))
+        return made
+
+    def __iter__(self) -> Iterator[Tile]:
+        lower, upper, step = self.counter()
+        dtype = lower.dtype
+        assert isinstance(dtype, DType)
+        for position in range(int(lower), int(upper), int(step)):
+            yield self.value(constant(position, dtype), lower, upper)
+
+
+class StaticRange:
+    """``tl.static_range``: a loop that is unrolled; its variable is a ``constexpr``.
+
+    Arguments as Python's ``range``, all compile-time integers. Raises E0205 for a run-time value,
+    E0204 for anything but an integer, E0206 for a step of 0.
+    """
+
+    is_surface = True
+
+    def __init__(self, arg1: Any, arg2: Any = None, step: Any = None) -> None:
+        one_bound = unwrap(arg2) is None
+        first = static_int("static_range", arg1, "arg1")
+        self.start = 0 if one_bound else first
+        self.end = first if one_bound else static_int("static_range", arg2, "arg2")
+        self.step = 1 if unwrap(step) is None else static_int("static_range", step, "step")
+        if self.step == 0:
+            raise error("E0206", op="static_range", text="the step is 0", hint="", argument="step")
+
+    def __iter__(self) -> Iterator[constexpr]:
+        return map(constexpr, range(self.start, self.end, self.step))
+
+    def __len__(self) -> int:
+        return len(range(self.start, self.end, self.step))
+
+
+class Condition:
+    """``tl.condition(arg)``: a ``while`` condition with a hint that changes no result."""
+
+    is_surface = True
+
+    def __init__(self, arg: Any, disable_licm: Any = False) -> None:
+        self.condition = arg
+        self.disable_licm = bool(unwrap(disable_licm))
+
+    def __bool__(self) -> bool:
+        return bool(self.condition)

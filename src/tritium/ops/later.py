@@ -1,0 +1,82 @@
+"""Names of ``tl`` that later versions bring: they exist, and calling one is one clear error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tritium.diagnostics import error
+
+from .emit import surface
+
+LATER: dict[str, tuple[str, ...]] = {
+    "atomic operations": (
+        "atomic_add",
+        "atomic_and",
+        "atomic_cas",
+        "atomic_load",
+        "atomic_max",
+        "atomic_min",
+        "atomic_or",
+        "atomic_poll",
+        "atomic_store",
+        "atomic_xchg",
+        "atomic_xor",
+    ),
+    "scans, sorting and maps": (
+        "associative_scan",
+        "bitonic_merge",
+        "cumprod",
+        "cumsum",
+        "histogram",
+        "map_elementwise",
+        "sort",
+        "topk",
+    ),
+    "rearranging tiles": ("cat", "flip", "gather", "interleave", "join", "split"),
+    "random numbers": (
+        "pair_uniform_to_normal",
+        "philox",
+        "philox_impl",
+        "rand",
+        "rand4x",
+        "randint",
+        "randint4x",
+        "randn",
+        "randn4x",
+        "uint_to_uniform_float",
+    ),
+    "block pointers and descriptors": (
+        "advance",
+        "load_tensor_descriptor",
+        "make_block_ptr",
+        "make_tensor_descriptor",
+        "store_tensor_descriptor",
+    ),
+    "printing and checks at run time": ("device_assert", "device_print", "expect_zero"),
+    "calls of foreign code": ("inline_asm_elementwise",),
+    "scaled products": ("dot_scaled",),
+}
+"""Names by the group they come with."""
+
+METHODS_LATER = frozenset(
+    name
+    for group in ("atomic operations", "scans, sorting and maps")
+    for name in LATER[group]
+    if name not in ("bitonic_merge", "map_elementwise", "topk")
+) | {"advance", "flip", "gather", "split"}
+"""Those that are also methods of tiles."""
+
+
+def _declare(name: str, group: str) -> Callable[..., Any]:
+    def later(*args: Any, **kwargs: Any) -> Any:
+        raise error("E0121", name=f"tl.{name}", hint=f"{group} come with a later version")
+
+    later.__name__ = later.__qualname__ = name
+    later.__doc__ = f"Not supported yet: {group} come with a later version. Raises E0121."
+    return surface(name=name, method=name in METHODS_LATER)(later)
+
+
+for _group, _names in LATER.items():
+    for _name in _names:
+        _declare(_name, _group)
