@@ -24,7 +24,7 @@ from tritium.ir.dtypes import DType, Type, bfloat16, float16, float32, float64
 from .cast import convert_tile
 from .constants import Number, constant, constant_dtype, constant_kind, describe, number, to_tile
 from .constexpr import unwrap
-from .shape import broadcast_tiles
+from .shape import broadcast_tiles, common_shape
 from .tile import Tile
 
 __all__ = ["broadcast_named", "common_type", "meet", "promote", "promote_all", "to_tile"]
@@ -129,13 +129,14 @@ def meet(
 
 def broadcast_named(op: str, names: Names, *tiles: Tile) -> tuple[Tile, ...]:
     """The tiles broadcast to their common shape. Raises E0202 at the first one that doesn't fit."""
+    shapes = [tile.type.shape for tile in tiles]
     for last in range(2, len(tiles) + 1):
         try:
-            done = broadcast_tiles(op, *tiles[:last])
+            common_shape(op, *shapes[:last])
         except TritiumError as problem:
             problem.argument = problem.argument or names[last - 1]
             raise
-    return done
+    return broadcast_tiles(op, *tiles)
 
 
 def promote(
