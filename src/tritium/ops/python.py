@@ -185,28 +185,42 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
     return constexpr((plain(left) in plain(right)) == (symbol == "in"))
 
 
-def combine(word: str, operands: Iterable[Callable[[], Any]]) -> Any:
-    """``and`` or ``or`` of values that are computed on demand, from left to right.
+class Combination:
+    """``and`` or ``or`` of values that are given one by one, from left to right.
 
-    A known operand that decides ends it there; other known operands drop out. What remains are
-    tiles: all are computed, and combined by ``logical_and`` or ``logical_or``.
+    A known value that decides ends it there; other known values drop out. What remains are tiles,
+    which are combined by ``logical_and`` or ``logical_or``.
     """
-    pending: list[Any] = []
-    last: Any = None
+
+    __slots__ = ("_has_tile", "decided", "value", "word")
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+        self.decided = False
+        self.value: Any = None
+        self._has_tile = False
+
+    def add(self, operand: Any) -> bool:
+        """Take the next operand; returns whether it decides."""
+        if isinstance(operand, Tile):
+            joined = METHODS[f"logical_{self.word}"]
+            self.value = joined(self.value, operand) if self._has_tile else operand
+            self._has_tile = True
+        elif bool(plain(operand)) == (self.word == "or"):
+            self.value = operand
+            self.decided = True
+        elif not self._has_tile:
+            self.value = operand
+        return self.decided
+
+
+def combine(word: str, operands: Iterable[Callable[[], Any]]) -> Any:
+    """``and`` or ``or`` of values that are computed on demand, by ``Combination``."""
+    made = Combination(word)
     for compute in operands:
-        value = compute()
-        if isinstance(value, Tile):
-            pending.append(value)
-            continue
-        last = value
-        if bool(plain(value)) == (word == "or"):
-            return value
-    if not pending:
-        return last
-    result = pending[0]
-    for value in pending[1:]:
-        result = METHODS[f"logical_{word}"](result, value)
-    return result
+        if made.add(compute()):
+            break
+    return made.value
 
 
 def negate(value: Any) -> Any:
@@ -274,28 +288,35 @@ class BoundMethod:
         return self.function(self.receiver, *args, **kwargs)
 
 
-def attribute(value: Any, name: str) -> Any:
-    """``value.name`` as a kernel value. Raises AttributeError where there is none.
+def receiver(value: Any, name: str) -> Any:
+    """What ``value.name`` is looked up on.
 
     A ``constexpr`` shows the attributes of what it holds, besides ``value`` and ``type``; a number
     that has no such attribute of its own has a scalar tile's, so that an argument that happens to
     be known (1, say) can be used as any other.
     """
-    if isinstance(value, Tile):
-        method = METHODS.get(name)
-        return wrap(getattr(value, name)) if method is None else BoundMethod(value, method)
-    if isinstance(value, TileTuple):
-        return getattr(value, name)
-    if isinstance(value, constexpr):
-        if name in ("value", "type"):
-            return wrap(getattr(value, name))
-        held = value.value
-        if not hasattr(held, name) and number(held) is not None and _is_tile_attribute(name):
-            return attribute(to_tile(held), name)
-        return wrap(getattr(held, name))
-    if name == "value" and not hasattr(value, name):
+    if not isinstance(value, constexpr) or name in ("value", "type"):
         return value
-    return wrap(getattr(value, name))
+    held = value.value
+    if not hasattr(held, name) and number(held) is not None and _is_tile_attribute(name):
+        return to_tile(held)
+    return held
+
+
+def attribute(value: Any, name: str) -> Any:
+    """``value.name``, looked up on ``receiver``, as a kernel value.
+
+    Raises AttributeError where there is none.
+    """
+    owner = receiver(value, name)
+    if isinstance(owner, Tile):
+        method = METHODS.get(name)
+        return wrap(getattr(owner, name)) if method is None else BoundMethod(owner, method)
+    if isinstance(owner, TileTuple):
+        return getattr(owner, name)
+    if name == "value" and not hasattr(owner, name):
+        return owner
+    return wrap(getattr(owner, name))
 
 
 def _is_tile_attribute(name: str) -> bool:
