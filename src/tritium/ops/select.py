@@ -139,8 +139,8 @@ def where(condition: Any, x: Any, y: Any) -> Tile:
     """``x`` where ``condition`` is true, else ``y``; all three are broadcast together.
 
     Both sides are computed. x and y meet as the operands of ``+`` do, or are pointers of one type.
-    Another condition than int1 counts as ``condition != 0``, with a warning. Raises E0201 where x and y
-    have no common type, E0204 for a pointer as condition.
+    Another condition than int1 counts as ``condition != 0``, with a warning. Raises E0201 where x
+    and y have no common type, E0204 for a pointer as condition.
     """
     tile = _condition(condition)
     left, right = _choices(x, y)
