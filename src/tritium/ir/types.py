@@ -53,9 +53,10 @@ class PointerType(Type):
 
     @property
     def mnemonic(self) -> str:
-        """Signature and text form: ``*fp32``, ``*kfp32`` when const."""
+        """Signature and text form: ``*fp32``, ``*kfp32`` when const, ``*<shared>fp32``."""
         element: Any = self.element_ty
-        return f"*{'k' if self.const else ''}{element.mnemonic}"
+        space = "" if self.address_space == "global" else f"<{self.address_space}>"
+        return f"*{'k' if self.const else ''}{space}{element.mnemonic}"
 
     def is_ptr(self) -> bool:
         return True
