@@ -1,0 +1,166 @@
+"""Eager mode: a kernel runs as Python, each operation is evaluated at once.
+
+What runs is the rewritten copy of the user's function (``rewrite``), so frames, lines and columns
+are the user's own; values are ``ConcreteValue`` objects.
+"""
+
+from __future__ import annotations
+
+import bdb
+import inspect
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tritium.diagnostics import InternalError, TritiumError, error
+from tritium.ir.core import ConcreteValue, Op, Value
+from tritium.ir.dtypes import Type
+from tritium.ir.tracer import tracing
+from tritium.ir.types import shaped
+from tritium.ops.callable import DeviceFunction
+from tritium.ops.constants import to_tile
+from tritium.ops.constexpr import unwrap
+from tritium.ops.tile import Tile
+from tritium.ops.tuples import TileTuple
+
+from .arguments import Argument, surface_value
+from .frames import call_program, loc_of_traceback
+from .grid import Baton, Fiber, Index, Scheduler, padded
+from .machine import Array, Client, Machine, conform_all
+from .memory import Memory, Range
+from .rewrite import rewritten
+
+
+class EagerTracer:
+    """Evaluates every operation when it is made."""
+
+    eager = True
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    def loc(self) -> None:
+        """Not known in advance: found in the frames when a message needs it."""
+
+    def emit(self, op: Op) -> Sequence[Value]:
+        """Evaluate ``op``; returns its results. Raises the coded errors of its rules."""
+        self.machine.baton.check()
+        types = op.result_types()
+        results = [ConcreteValue(type, None) for type in types]
+        op.results = [*results]
+        arrays = [_data(group) for group in op.operand_groups()]
+        with np.errstate(all="ignore"):
+            outcome = op.evaluate(self.machine, *arrays)
+        for value, array in zip(results, conform_all(op, types, outcome)):
+            value.data = array
+        return results
+
+    def call(self, function: DeviceFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Run the rewritten copy of a device function; constants stay Python's."""
+        given = {name: unwrap(value) for name, value in kwargs.items()}
+        return rewritten(function.fn)(*map(unwrap, args), **given)
+
+    def region(
+        self, function: Any, arg_types: Sequence[Type], names: Sequence[str] = ()
+    ) -> Callable[..., tuple[Array, ...]]:
+        """``function`` of scalars as a callable over arrays of any shape, one for each type.
+
+        It returns a tuple of arrays in storage form.
+        """
+
+        def combine(*arrays: Array) -> tuple[Array, ...]:
+            tiles = [
+                Tile(ConcreteValue(shaped(type.scalar, array.shape), array))
+                for type, array in zip(arg_types, arrays)
+            ]
+            result = function(*tiles)
+            several = isinstance(result, (tuple, list, TileTuple))
+            parts = result if several else (result,)
+            return tuple(to_tile(part, "the function", None).data for part in parts)
+
+        return combine
+
+
+def _data(group: Value | tuple[Value, ...] | None) -> Any:
+    if group is None:
+        return None
+    if isinstance(group, tuple):
+        return tuple(_data(value) for value in group)
+    if not isinstance(group, ConcreteValue):
+        raise InternalError(f"{group!r} has no value in eager mode")
+    return group.data
+
+
+class EagerLaunch:
+    """A kernel together with the arguments of one launch, to be run step by step as Python.
+
+    ``arguments`` gives every parameter by name. ``known_ranges`` is the memory of the arguments;
+    what pointers reach outside of it is asked of the system first.
+    """
+
+    def __init__(
+        self,
+        function: DeviceFunction,
+        arguments: Mapping[str, Argument],
+        grid: Sequence[int],
+        known_ranges: Iterable[Range | tuple[int, int]] = (),
+        *,
+        clients: Sequence[Client] = (),
+    ) -> None:
+        self.function = function
+        self.grid = padded(tuple(grid))
+        self.clients = clients
+        self._memory = Memory(known_ranges)
+        values = {name: surface_value(argument) for name, argument in arguments.items()}
+        self._call = rewritten(function.fn)
+        self._args = inspect.BoundArguments(function.python_signature, OrderedDict(values))
+
+    def run(self) -> None:
+        """Run every program of the grid."""
+        scheduler = Scheduler(self.grid, lambda program: self._run(program, scheduler))
+        scheduler.run()
+
+    def program(self, program: Index) -> Fiber:
+        """One program that runs when it is resumed, and can be suspended by a client."""
+        fiber = Fiber(lambda: self._run(program, fiber))
+        return fiber
+
+    def _run(self, program: Index, baton: Baton) -> None:
+        machine = Machine(
+            program, self.grid, self._memory, baton, self.function.__name__, self.clients
+        )
+        for client in self.clients:
+            client.program_begins(machine)
+        with tracing(EagerTracer(machine)):
+            run_kernel(self._call, self._args.args, self._args.kwargs)
+        for client in self.clients:
+            client.program_ends(machine)
+
+
+def run_kernel(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> None:
+    """Run one program.
+
+    A coded error gets its place. Any other exception of the user's code becomes an
+    ``InterpreterError`` (E0701) that is chained to it and has its traceback, so that a post-mortem
+    debugger starts in the user's frame. A debugger's order to quit passes as it is.
+    """
+    try:
+        call_program(function, args, kwargs)
+    except TritiumError as problem:
+        problem.at(loc_of_traceback(problem.__traceback__))
+        raise
+    except (bdb.BdbQuit, InternalError):
+        raise
+    except Exception as problem:
+        wrapped = error(
+            "E0701",
+            error=type(problem).__name__,
+            text=str(problem) or "no message",
+            hint="",
+            loc=loc_of_traceback(problem.__traceback__),
+        )
+        raise wrapped.with_traceback(problem.__traceback__) from problem

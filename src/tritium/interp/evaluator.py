@@ -1,0 +1,148 @@
+"""Runs compiled tile IR by the operations' reference rules.
+
+Where eager mode and this evaluator differ, the front end (or a pass) is at fault; where native code
+and this evaluator differ, the back end is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritium.diagnostics import TritiumError
+from tritium.ir.core import Block, Function, Op, Region, Value
+from tritium.ir.dtypes import Type
+
+from .arguments import parameter_data
+from .grid import Baton, Fiber, Index, Scheduler, padded
+from .machine import Array, Client, Machine, conform_all
+from .memory import Memory, Range
+
+
+class _Step(NamedTuple):
+    """One operation: what it reads, makes, and who is read here for the last time."""
+
+    op: Op
+    operands: list[Value | tuple[Value, ...] | None]
+    results: list[Value]
+    types: list[Type]
+    dead: list[Value]
+
+
+class Evaluator:
+    """A kernel in tile IR together with the arguments of one launch.
+
+    ``args`` follow the function's parameters: a pointer is an array (its first element), a
+    ``Pointer`` or a byte address; a scalar is a number or a ``Scalar``. ``known_ranges`` adds
+    memory that pointers may reach without being checked.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        args: Sequence[Any],
+        grid: Sequence[int],
+        known_ranges: Iterable[Range | tuple[int, int]] = (),
+        *,
+        clients: Sequence[Client] = (),
+    ) -> None:
+        if len(args) != len(function.params):
+            raise TypeError(f"{function.name} takes {len(function.params)} arguments")
+        self.function = function
+        self.grid = padded(tuple(grid))
+        self.clients = clients
+        given = [parameter_data(param.type, arg) for param, arg in zip(function.params, args)]
+        self._args = [data for data, _ in given]
+        self._memory = Memory([*known_ranges, *(owned for _, owned in given if owned is not None)])
+        self._plans: dict[Block, list[_Step]] = {}
+
+    def run(self) -> None:
+        """Run every program of the grid. Raises the coded errors of the operations."""
+        scheduler = Scheduler(self.grid, lambda program: self._run(program, scheduler))
+        scheduler.run()
+
+    def program(self, program: Index) -> Fiber:
+        """One program that runs when it is resumed, and can be suspended by a client."""
+        fiber = Fiber(lambda: self._run(program, fiber))
+        return fiber
+
+    def _run(self, program: Index, baton: Baton) -> None:
+        machine = _RegionMachine(
+            program, self.grid, self._memory, baton, self.function.name, self.clients
+        )
+        machine.attach(self)
+        for client in self.clients:
+            client.program_begins(machine)
+        with np.errstate(all="ignore"):
+            machine.run(self.function.body, self._args)
+        for client in self.clients:
+            client.program_ends(machine)
+
+    def plan(self, block: Block) -> list[_Step]:
+        """The operations of a block, prepared."""
+        steps = self._plans.get(block)
+        if steps is None:
+            steps = self._plans[block] = _prepare(block)
+        return steps
+
+
+class _RegionMachine(Machine):
+    """A program whose operations have regions of IR."""
+
+    __slots__ = ("evaluator", "values")
+
+    def attach(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+        self.values: dict[Value, Array] = {}
+
+    def run(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Evaluate a region's operations on arrays; returns what its terminator hands on."""
+        values = self.values
+        for value, data in zip(region.args, args):
+            values[value] = np.asarray(data)
+        for step in self.evaluator.plan(region.block):
+            self.baton.check()
+            arrays = [self._operand(each) for each in step.operands]
+            try:
+                outcome = step.op.evaluate(self, *arrays)
+            except TritiumError as problem:
+                problem.at(step.op.loc)
+                raise
+            if step.op.terminator:
+                handed: tuple[Any, ...] = outcome
+                return handed
+            for value, data in zip(step.results, conform_all(step.op, step.types, outcome)):
+                values[value] = data
+            for value in step.dead:
+                del values[value]
+        return ()
+
+    def _operand(self, group: Value | tuple[Value, ...] | None) -> Any:
+        if group is None:
+            return None
+        if isinstance(group, tuple):
+            return tuple(self.values[value] for value in group)
+        return self.values[group]
+
+
+def _prepare(block: Block) -> list[_Step]:
+    last: dict[Value, int] = {}
+    for place, op in enumerate(block.ops):
+        for value in (*op.operands, *op.results):
+            last[value] = place
+        for region in op.regions:
+            for inner in region.walk():
+                for value in inner.operands:
+                    last[value] = place
+    # What comes from outside of the block is for that block to drop.
+    mine = {*block.args, *(value for op in block.ops for value in op.results)}
+    dead: list[list[Value]] = [[] for _ in block.ops]
+    for value, place in last.items():
+        if value in mine:
+            dead[place].append(value)
+    return [
+        _Step(op, op.operand_groups(), op.results, [value.type for value in op.results], gone)
+        for op, gone in zip(block.ops, dead)
+    ]

@@ -1,0 +1,84 @@
+"""Where interpreted code is in the user's source: found in Python's frames when it is needed."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+from tritium.diagnostics import Loc
+
+
+class _Mark:
+    def __repr__(self) -> str:
+        return "<kernel code>"
+
+
+MARK = _Mark()
+"""The last constant of every code object that ``rewrite`` makes."""
+
+
+def is_kernel_code(code: CodeType) -> bool:
+    """Whether ``rewrite`` made this code from a function of the user (or of the library)."""
+    return bool(code.co_consts) and code.co_consts[-1] is MARK
+
+
+def call_program(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> None:
+    """Call a kernel's rewritten copy: the frame where the call chain of a location ends."""
+    function(*args, **kwargs)
+
+
+def current_loc() -> Loc | None:
+    """The place in kernel code that is being executed, with its call chain; None outside of it."""
+    frames: list[FrameType] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not call_program.__code__:
+        frames.append(frame)
+        frame = frame.f_back
+    return _chain((each.f_code, each.f_lasti, each.f_lineno) for each in reversed(frames))
+
+
+def loc_of_traceback(traceback: TracebackType | None) -> Loc | None:
+    """The innermost place in kernel code that an exception passed, with its call chain."""
+    entries: list[tuple[CodeType, int, int]] = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code is call_program.__code__:
+            entries.clear()
+        entries.append((code, traceback.tb_lasti, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    return _chain(entries)
+
+
+def _chain(entries: Iterable[tuple[CodeType, int, int]]) -> Loc | None:
+    """The location of the last of ``entries`` (code, instruction, line), outermost first."""
+    loc: Loc | None = None
+    for code, instruction, line in entries:
+        if is_kernel_code(code):
+            loc = _place(code, instruction, line, loc)
+    return loc
+
+
+def _place(code: CodeType, instruction: int, line: int, call_site: Loc | None) -> Loc:
+    file = code.co_filename
+    if sys.version_info >= (3, 11) and instruction >= 0:
+        at = next(itertools.islice(code.co_positions(), instruction // 2, None))
+        first, last, start, stop = at
+        if first is not None and last is not None and start is not None and stop is not None:
+            columns = _column(file, first, start), _column(file, last, stop)
+            return Loc(file, first, columns[0], last, columns[1], code.co_name, call_site)
+    # Python 3.10 knows the line only.
+    text = linecache.getline(file, line).rstrip()
+    indent = len(text) - len(text.lstrip())
+    return Loc(file, line, indent, line, len(text), code.co_name, call_site)
+
+
+def _column(file: str, line: int, offset: int) -> int:
+    """A column in characters from one in bytes."""
+    text = linecache.getline(file, line)
+    return offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))

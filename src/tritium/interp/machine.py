@@ -1,0 +1,194 @@
+"""The state of one interpreted program: where it is on the grid, and how it reaches memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tritium.diagnostics import InternalError, Loc, TritiumError, error
+from tritium.ir.core import Op
+from tritium.ir.dtypes import Type
+from tritium.ops.memory import storage
+
+from .frames import current_loc
+from .memory import Addresses, Fault, Memory, lanes_of
+
+if TYPE_CHECKING:
+    from .grid import Baton
+
+Array: TypeAlias = NDArray[Any]
+Index: TypeAlias = tuple[int, int, int]
+
+
+class Client:
+    """Something that watches programs: a checker, a tracer, a debugger. Override what it needs.
+
+    Masked-off lanes are false in ``mask`` (None: every lane takes part); arrays must not be
+    changed. A client may raise a coded error, and may suspend the program
+    (``machine.baton.suspend()``).
+    """
+
+    def program_begins(self, machine: Machine) -> None:
+        """A program is about to run."""
+
+    def program_ends(self, machine: Machine) -> None:
+        """A program has run to its end."""
+
+    def before_load(
+        self, machine: Machine, op: Op, addresses: Addresses, mask: Array | None
+    ) -> None:
+        """Memory is about to be read."""
+
+    def after_load(
+        self, machine: Machine, op: Op, addresses: Addresses, mask: Array | None, values: Array
+    ) -> None:
+        """Memory was read; masked-off lanes of ``values`` hold what they are filled with."""
+
+    def before_store(
+        self, machine: Machine, op: Op, addresses: Addresses, mask: Array | None, values: Array
+    ) -> None:
+        """Memory is about to be written."""
+
+    def after_store(
+        self, machine: Machine, op: Op, addresses: Addresses, mask: Array | None, values: Array
+    ) -> None:
+        """Memory was written."""
+
+
+class Machine:
+    """One program; it is what ``Op.evaluate`` is given.
+
+    ``polled`` holds what the last volatile load read, so that a loop that waits is noticed.
+    """
+
+    __slots__ = ("baton", "clients", "grid", "kernel", "memory", "polled", "program")
+
+    def __init__(
+        self,
+        program: Index,
+        grid: Index,
+        memory: Memory,
+        baton: Baton,
+        kernel: str = "",
+        clients: Sequence[Client] = (),
+    ) -> None:
+        self.program = program
+        self.grid = grid
+        self.memory = memory
+        self.baton = baton
+        self.kernel = kernel
+        self.clients = clients
+        self.polled: tuple[bytes, bytes] | None = None
+
+    def loc(self, op: Op) -> Loc | None:
+        """Where the operation that is being carried out stands in the user's source."""
+        return op.loc if op.loc is not None else current_loc()
+
+    def load(self, op: Op, addresses: Addresses, mask: Array | None, fill: Array) -> Array:
+        """Elements at byte ``addresses``, of ``fill``'s dtype, where ``mask``; ``fill`` elsewhere.
+
+        Raises E0608 for an address that can't be read.
+        """
+        for client in self.clients:
+            client.before_load(self, op, addresses, mask)
+        loaded = np.array(np.broadcast_to(fill, addresses.shape), order="C")
+        flat, lanes = addresses.reshape(-1), lanes_of(mask, addresses.shape)
+        active = flat if lanes is None else flat[lanes]
+        if active.size:
+            self._check(op, active, lanes, addresses.shape, loaded.itemsize, write=False)
+            picked = self.memory.gather(active, loaded.dtype)
+            loaded.reshape(-1)[slice(None) if lanes is None else lanes] = picked
+        for client in self.clients:
+            client.after_load(self, op, addresses, mask, loaded)
+        if getattr(op, "volatile", False):
+            self.poll(addresses, loaded)
+        return loaded
+
+    def store(self, op: Op, addresses: Addresses, values: Array, mask: Array | None) -> None:
+        """Write ``values`` at byte ``addresses`` where ``mask``; of equal ones the last lane wins.
+
+        Raises E0608 for an address that can't be written and E0514 for a read-only argument;
+        nothing is written then.
+        """
+        for client in self.clients:
+            client.before_store(self, op, addresses, mask, values)
+        values = np.broadcast_to(values, addresses.shape)
+        flat, lanes = addresses.reshape(-1), lanes_of(mask, addresses.shape)
+        active = flat if lanes is None else flat[lanes]
+        if active.size:
+            self._check(op, active, lanes, addresses.shape, values.itemsize, write=True)
+            kept = values.reshape(-1)
+            self.memory.scatter(active, kept if lanes is None else kept[lanes])
+        self.baton.progressed()
+        for client in self.clients:
+            client.after_store(self, op, addresses, mask, values)
+
+    def poll(self, addresses: Addresses, values: Array) -> None:
+        """Note what a volatile load or an atomic operation read.
+
+        A program that reads the same again waits for another one, so the others get their turn.
+        """
+        read = (addresses.tobytes(), values.tobytes())
+        if read == self.polled:
+            self.baton.suspend(waiting_for=int(addresses.reshape(-1)[0]))
+        else:
+            self.polled = read
+            self.baton.progressed()
+
+    def run(self, region: Any, args: Sequence[Any]) -> tuple[Any, ...]:
+        """Run eager mode's callable on arrays; returns a tuple of arrays."""
+        results: tuple[Any, ...] = region(*args)
+        return results
+
+    def _check(
+        self,
+        op: Op,
+        active: Addresses,
+        lanes: NDArray[np.intp] | None,
+        shape: tuple[int, ...],
+        size: int,
+        *,
+        write: bool,
+    ) -> None:
+        fault = self.memory.fault(active, size, write)
+        if fault is not None:
+            lane = fault.lane if lanes is None else int(lanes[fault.lane])
+            where = tuple(int(index) for index in np.unravel_index(lane, shape)) if shape else ()
+            raise self._fault(op, fault, where).at(op.loc)
+
+    def _fault(self, op: Op, fault: Fault, lane: tuple[int, ...]) -> TritiumError:
+        if fault.read_only is not None:
+            return error("E0514", kernel=self.kernel, name=fault.read_only.name)
+        return error(
+            "E0608",
+            op=op.mnemonic.rpartition(".")[2],
+            program=self.program,
+            lane=f"lane {lane}" if lane else "it",
+            address=f"{fault.address:#x}",
+            reason=fault.reason,
+            argument="pointer",
+        )
+
+
+def conform(op: Op, type: Type, data: Any) -> Array:
+    """A result of ``evaluate`` as an array, checked against the type that ``infer`` gave.
+
+    Raises ``InternalError`` where they differ: the operation contradicts itself.
+    """
+    array = np.asarray(data)
+    if array.dtype != storage(type.scalar) or array.shape != type.shape:
+        raise InternalError(
+            f"{op.mnemonic} evaluates to {array.dtype} {array.shape}, its type is {type}"
+        )
+    return array
+
+
+def conform_all(op: Op, types: Sequence[Type], outcome: Any) -> list[Array]:
+    """All results of one operation, by ``conform``."""
+    given = () if outcome is None else outcome if isinstance(outcome, tuple) else (outcome,)
+    if len(given) != len(types):
+        raise InternalError(f"{op.mnemonic} evaluates to {len(given)} results of {len(types)}")
+    return [conform(op, type, data) for type, data in zip(types, given)]
