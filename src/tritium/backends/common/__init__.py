@@ -1,0 +1,7 @@
+"""Lowerings that every backend shares. Importing the package fills the table of rules."""
+
+from __future__ import annotations
+
+from tritium.backends.common import arith, cast, compare, logic, math, select
+
+__all__ = ["arith", "cast", "compare", "logic", "math", "select"]

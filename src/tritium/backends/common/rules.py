@@ -15,7 +15,8 @@ from tritium.diagnostics import InternalError
 from tritium.ir.core import Op
 from tritium.ir.dtypes import DType, Type, bfloat16, float16, float32, float64
 
-Rule = Callable[["Lowering", Any, Any], V]
+Rule = Callable[..., V]
+"""Called with the lowering, the operation and its operands."""
 
 COMMON: dict[type[Op], Rule] = {}
 """Rules that hold on every backend."""
