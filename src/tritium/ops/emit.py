@@ -96,6 +96,9 @@ def surface(
         @functools.wraps(function)
         def checked(*args: Any, **kwargs: Any) -> Any:
             tracer_of(f"tl.{public or function.__name__}")
+            if kwargs:
+                # Other libraries' builtins hand on Triton's builder, which there is none of here.
+                kwargs.pop("_semantic", None)
             return function(*args, **kwargs)
 
         checked.is_surface = True  # type: ignore[attr-defined]

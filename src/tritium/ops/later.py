@@ -68,15 +68,18 @@ METHODS_LATER = frozenset(
 """Those that are also methods of tiles."""
 
 
-def _declare(name: str, group: str) -> Callable[..., Any]:
-    def later(*args: Any, **kwargs: Any) -> Any:
-        raise error("E0121", name=f"tl.{name}", hint=f"{group} come with a later version")
+def unsupported(name: str, group: str) -> Callable[..., Any]:
+    """A function of that name that raises E0121 when it is called."""
 
-    later.__name__ = later.__qualname__ = name
+    def later(*args: Any, **kwargs: Any) -> Any:
+        raise error("E0121", name=name, hint=f"{group} come with a later version")
+
+    later.__name__ = later.__qualname__ = name.rpartition(".")[2]
     later.__doc__ = f"Not supported yet: {group} come with a later version. Raises E0121."
-    return surface(name=name, method=name in METHODS_LATER)(later)
+    return later
 
 
 for _group, _names in LATER.items():
     for _name in _names:
-        _declare(_name, _group)
+        _later = unsupported(f"tl.{_name}", _group)
+        surface(name=_name, method=_name in METHODS_LATER)(_later)

@@ -12,7 +12,7 @@ from tritium.ir.core import Op, Value, attribute, op, operand
 from tritium.ir.dtypes import Type
 from tritium.ir.types import MAX_TILE_NUMEL, TileType, shaped
 
-from .constants import to_tile
+from .constants import describe, to_tile
 from .constexpr import unwrap
 from .create import Splat, static_int, static_shape
 from .emit import emit_tile, surface
@@ -84,6 +84,7 @@ class Reshape(Op):
                 op="reshape",
                 text=f"{self.x.shape} has {have} elements and {self.shape} has {want}",
                 hint="a reshape keeps every element",
+                argument="shape",
             )
         return shaped(self.x.scalar, self.shape)
 
@@ -106,6 +107,7 @@ class Trans(Op):
                 op="permute",
                 text=f"{self.order} does not name each axis of {self.x.type} once",
                 hint=f"use each of 0 to {len(have) - 1} once" if have else "",
+                argument="dims",
             )
         return TileType(self.x.scalar, tuple(have[axis] for axis in self.order))
 
@@ -376,6 +378,6 @@ def _index_text(keys: list[Any]) -> str:
         if isinstance(key, slice):
             step = part(key.step)
             return f"{part(key.start)}:{part(key.stop)}" + (f":{step}" if step else "")
-        return "..." if key is Ellipsis else str(key)
+        return "..." if key is Ellipsis else describe(key) if isinstance(key, Tile) else str(key)
 
     return f"[{', '.join(map(text, keys))}]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from tritium.diagnostics import error
@@ -62,13 +63,14 @@ class Tile:
     @property
     def T(self) -> Tile:
         """The transpose of a 2-D tile."""
-        return METHODS["trans"](self)
+        made: Tile = METHODS["trans"](self)
+        return made
 
     def __getattr__(self, name: str) -> Any:
         method = METHODS.get(name)
         if method is None:
             raise AttributeError(f"a tile has no attribute {name!r}")
-        return method.__get__(self)
+        return functools.partial(method, self)
 
     def __hash__(self) -> int:
         return id(self.value)

@@ -1,0 +1,41 @@
+"""Every family of operations: importing this module fills the tables of operations and names."""
+
+from __future__ import annotations
+
+from . import (
+    arith,
+    cast,
+    compare,
+    constants,
+    control,
+    create,
+    dot,
+    hints,
+    later,
+    logic,
+    math,
+    memory,
+    program,
+    reduce,
+    select,
+    shape,
+)
+
+FAMILIES = (
+    arith,
+    cast,
+    compare,
+    constants,
+    control,
+    create,
+    dot,
+    hints,
+    later,
+    logic,
+    math,
+    memory,
+    program,
+    reduce,
+    select,
+    shape,
+)

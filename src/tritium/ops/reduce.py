@@ -1,0 +1,461 @@
+"""Reductions along one axis, in one documented order.
+
+Partials: along the innermost axis there are min(64, extent) of them, along any other min(4,
+extent). Partial p takes the elements p, p + 64, p + 128, ... (or p, p + 4, ...) in this order.
+Then for h = 32, 16, ..., 1 (or 2, 1) partial p takes partial p + h where that exists; partial 0 is
+the result. A sum's partials start at +0.0, all others with their first element, the left operand
+being what came first. So the bits depend on nothing but the shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tritium.diagnostics import error
+from tritium.ir.core import PURE, Op, Region, Value, attribute, op, operand, operands, region
+from tritium.ir.dtypes import (
+    INTEGERS,
+    STANDARD_FLOATS,
+    DType,
+    Type,
+    float32,
+    int1,
+    int32,
+    uint32,
+)
+from tritium.ir.types import shaped
+
+from .arith import extremum
+from .callable import composite
+from .cast import cast
+from .constants import to_tile
+from .constexpr import unwrap
+from .control import Yield
+from .create import arange
+from .elementwise import compute_storage
+from .emit import emit, emit_tile, surface, tracer_of
+from .memory import storage
+from .select import where
+from .shape import ExpandDims, broadcast_tile, flatten, wrap_axis
+from .tile import Tile
+from .tuples import TileTuple
+
+Array: TypeAlias = NDArray[Any]
+Combine: TypeAlias = Callable[[Sequence[Array], Sequence[Array]], Sequence[Array]]
+
+INNERMOST_PARTIALS = 64
+OTHER_PARTIALS = 4
+
+SUMMED = tuple(dtype for dtype in INTEGERS if dtype is not int1) + STANDARD_FLOATS
+"""Element types that sum, max and min take; the surface functions convert int1 and fp8 first."""
+
+
+def partials(shape: tuple[int, ...], axis: int) -> int:
+    """The number of partial results along an axis, before the trailing partials that are unused."""
+    return INNERMOST_PARTIALS if axis == len(shape) - 1 else OTHER_PARTIALS
+
+
+def in_order(inputs: Sequence[Array], axis: int, combine: Combine) -> list[Array]:
+    """``inputs``, of one shape, combined along ``axis`` in the documented order.
+
+    ``combine`` takes the left and the right values, a list of arrays each, and returns the new
+    ones; the reduced axis comes first in these arrays.
+    """
+    lanes = partials(inputs[0].shape, axis)
+    moved = [np.moveaxis(each, axis, 0) for each in inputs]
+    extent = len(moved[0])
+    kept = [each[:lanes] for each in moved]
+    for start in range(lanes, extent, lanes):
+        kept = _merge(kept, [each[start : start + lanes] for each in moved], combine)
+    half = lanes // 2
+    while half:
+        if len(kept[0]) > half:
+            rest = [each[half:] for each in kept]
+            kept = _merge([each[:half] for each in kept], rest, combine)
+        half //= 2
+    return [each[0] for each in kept]
+
+
+def _merge(left: list[Array], right: list[Array], combine: Combine) -> list[Array]:
+    """``left`` combined with ``right``, which may be shorter along the first axis."""
+    count = len(right[0])
+    merged = combine([each[:count] for each in left], right)
+    if count == len(left[0]):
+        return list(merged)
+    return [np.concatenate([new, old[count:]]) for new, old in zip(merged, left)]
+
+
+def _drop_axis(name: str, input: Value, axis: int) -> Type:
+    """The type of a result: ``input``'s without ``axis``."""
+    shape = input.shape
+    if not shape:
+        raise error("E0204", op=name, expected="a tile", got=input.type, hint="", argument="input")
+    if not 0 <= axis < len(shape):
+        raise error("E0207", op=name, axis=axis, shape=shape, argument="axis")
+    return shaped(input.scalar, shape[:axis] + shape[axis + 1 :])
+
+
+class Reduction(Op):
+    """Base of the reductions that have an operation of their own."""
+
+    x: Value = operand()
+    axis: int = attribute()
+
+    @property
+    def label(self) -> str:
+        """The operation's name in messages."""
+        return self.mnemonic.partition(".")[2]
+
+    def infer(self) -> Type:
+        if self.x.scalar not in SUMMED:
+            raise error(
+                "E0204",
+                op=self.label,
+                expected="integers or floats of 16 bits and more",
+                got=self.x.type,
+                hint="cast it first",
+                argument="input",
+            )
+        return _drop_axis(self.label, self.x, self.axis)
+
+    def combine(self, left: Array, right: Array) -> Array:
+        """Two partials as one, in storage form."""
+        raise TypeError(f"{type(self).__name__} has no reference rule")
+
+    def evaluate(self, machine: Any, x: Any) -> Any:
+        with np.errstate(all="ignore"):
+            (result,) = in_order([x], self.axis, lambda a, b: [self.combine(a[0], b[0])])
+        return result
+
+
+@op("reduce.sum")
+class Sum(Reduction):
+    """The sum along ``axis``, in the type of ``x``: integers wrap, every float addition rounds.
+
+    Float partials start at +0.0, so a sum of negative zeros is +0.0.
+    """
+
+    def combine(self, left: Array, right: Array) -> Array:
+        dtype = self.x.scalar
+        assert isinstance(dtype, DType)
+        return compute_storage(np.add, dtype, [left, right])
+
+    def evaluate(self, machine: Any, x: Any) -> Any:
+        # Adding +0.0 changes nothing but the sign of a zero.
+        if self.x.scalar.is_floating():
+            x = self.combine(np.zeros_like(x), x)
+        return Reduction.evaluate(self, machine, x)
+
+
+def _extremum_of(x: Value, left: Array, right: Array, *, larger: bool) -> Array:
+    def choose(a: Array, b: Array) -> Array:
+        chosen: Array = extremum(a, b, larger=larger, propagate_nan=False)
+        return chosen
+
+    assert isinstance(x.scalar, DType)
+    return compute_storage(choose, x.scalar, [left, right])
+
+
+@op("reduce.max")
+class Max(Reduction):
+    """The largest element along ``axis``, as ``arith.maximum`` without ``propagate_nan`` has it.
+
+    NaN is dropped where there is anything else; +0.0 is above -0.0.
+    """
+
+    def combine(self, left: Array, right: Array) -> Array:
+        return _extremum_of(self.x, left, right, larger=True)
+
+
+@op("reduce.min")
+class Min(Reduction):
+    """The smallest element along ``axis``, as ``arith.minimum`` without ``propagate_nan`` has it.
+
+    NaN is dropped where there is anything else; -0.0 is below +0.0.
+    """
+
+    def combine(self, left: Array, right: Array) -> Array:
+        return _extremum_of(self.x, left, right, larger=False)
+
+
+@op("reduce.reduce")
+class Reduce(Op):
+    """``inputs``, of one shape, combined along ``axis`` by a function of scalars.
+
+    The region ``combine`` takes the n left values, then the n right ones, and yields n values of
+    the same types; it has no branches, loops or memory accesses. It should be associative and
+    commutative: each executor keeps the documented order as far as its class of agreement says.
+    """
+
+    inputs: tuple[Value, ...] = operands()
+    axis: int = attribute()
+    combine: Region = region()
+
+    def infer(self) -> tuple[Type, ...]:
+        if not self.inputs:
+            raise error("E0204", op="reduce", expected="a tile", got="nothing", hint="")
+        for each in self.inputs[1:]:
+            if each.shape != self.inputs[0].shape:
+                raise error(
+                    "E0206",
+                    op="reduce",
+                    text=f"the inputs have the shapes {self.inputs[0].shape} and {each.shape}",
+                    hint="broadcast them first",
+                    argument="input",
+                )
+        results = tuple(_drop_axis("reduce", each, self.axis) for each in self.inputs)
+        # Eager mode's combine is a callable: evaluate checks what it returns.
+        if isinstance(self.combine, Region):
+            self._check_region(self.combine)
+        return results
+
+    def _check_region(self, combine: Region) -> None:
+        wanted = tuple(each.scalar for each in self.inputs)
+        if tuple(arg.type for arg in combine.args) != wanted + wanted:
+            raise error("E0301", text="reduce.reduce: its region takes other types than its inputs")
+        for each in combine.walk():
+            if each.effects is not PURE or each.regions:
+                raise error(
+                    "E0206",
+                    op="reduce",
+                    text="the combine function must not branch, loop or access memory",
+                    hint="use tl.where",
+                    argument="combine_fn",
+                )
+        end = combine.block.terminator
+        if not isinstance(end, Yield):
+            raise error("E0301", text="reduce.reduce: its region must end with control.yield")
+        _check_combined(tuple(value.type for value in end.values), wanted)
+
+    def evaluate(self, machine: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        wanted = tuple(each.scalar for each in self.inputs)
+
+        def combine(left: Sequence[Array], right: Sequence[Array]) -> Sequence[Array]:
+            merged = [np.asarray(each) for each in machine.run(self.combine, (*left, *right))]
+            _check_combined(
+                tuple(each.dtype for each in merged), tuple(storage(each) for each in wanted)
+            )
+            # A constant result comes without an axis.
+            return [np.broadcast_to(each, old.shape) for each, old in zip(merged, left)]
+
+        return tuple(in_order(inputs, self.axis, combine))
+
+
+def _check_combined(got: tuple[Any, ...], wanted: tuple[Any, ...]) -> None:
+    if got != wanted:
+        raise error(
+            "E0206",
+            op="reduce",
+            text=f"the combine function returns {_listed(got)}, its inputs are {_listed(wanted)}",
+            hint="cast its results back to the types of the inputs",
+            argument="combine_fn",
+        )
+
+
+def _listed(types: tuple[Any, ...]) -> str:
+    return ", ".join(map(str, types)) or "nothing"
+
+
+@surface(method=True)
+def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False) -> Any:
+    """``input`` combined along ``axis`` by ``combine_fn``.
+
+    ``input`` is a tile or a tuple of n tiles of one shape; ``combine_fn``, a kernel function, takes
+    n left and n right scalars and returns n scalars of the same types. It should be associative and
+    commutative. ``axis`` None reduces all elements, in row-major order; ``keep_dims`` keeps the
+    reduced axes with extent 1. Returns a tile, or a tuple of them.
+
+    Raises E0204 for a scalar, E0206 where the shapes or the function's results don't fit, E0207
+    for an axis out of range.
+    """
+    known = unwrap(input)
+    several = isinstance(known, (tuple, list, TileTuple))
+    tiles = [to_tile(each, "reduce", "input") for each in (known if several else (known,))]
+    types = [tile.dtype for tile in tiles]
+    made = tracer_of("tl.reduce").region(combine_fn, types + types)
+
+    def emit_reduce(flat: Sequence[Tile], place: int) -> Any:
+        result = emit(Reduce, inputs=tuple(flat), axis=place, combine=made)
+        return result if len(flat) > 1 else (result,)
+
+    results = _along("reduce", tiles, axis, keep_dims, emit_reduce)
+    return TileTuple(results) if several else results[0]
+
+
+def _along(
+    name: str,
+    tiles: Sequence[Tile],
+    axis: Any,
+    keep_dims: Any,
+    apply: Callable[[Sequence[Tile], int], Sequence[Tile]],
+) -> list[Tile]:
+    """``apply`` on the tiles and an axis of theirs; axis None flattens, kept axes come back."""
+    shape = tiles[0].type.shape if tiles else ()
+    if not shape:
+        got = tiles[0].type if tiles else "an empty tuple"
+        raise error("E0204", op=name, expected="a tile", got=got, hint="", argument="input")
+    keep = bool(unwrap(keep_dims))
+    if unwrap(axis) is None:
+        results = apply([flatten(tile) for tile in tiles], 0)
+        ones = (1,) * len(shape)
+        return [broadcast_tile(result, ones) if keep else result for result in results]
+    place = wrap_axis(name, axis, len(shape), shape, "axis")
+    results = apply(tiles, place)
+    return [_restore_axis(result, place) if keep else result for result in results]
+
+
+def _restore_axis(result: Tile, axis: int) -> Tile:
+    if not result.type.shape:
+        return broadcast_tile(result, (1,))
+    return emit_tile(ExpandDims, x=result, axis=axis)
+
+
+def _reduced(name: str, cls: type[Op], x: Tile, axis: Any, keep_dims: Any) -> Tile:
+    def apply(tiles: Sequence[Tile], place: int) -> Sequence[Tile]:
+        return [emit_tile(cls, x=tiles[0], axis=place)]
+
+    (result,) = _along(name, [x], axis, keep_dims, apply)
+    return result
+
+
+@surface(method=True)
+def sum(input: Any, axis: Any = None, keep_dims: Any = False, dtype: Any = None) -> Tile:
+    """The sum along ``axis``, of all elements where it is None.
+
+    Signed integers under 32 bits are summed as int32, unsigned ones and int1 as uint32; all other
+    types in their own, fp16 and bf16 included. ``dtype`` converts the elements before. Integers
+    wrap. The order of the additions is documented. ``keep_dims`` keeps reduced axes with extent 1.
+
+    Raises E0204 for a scalar or fp8 elements, E0207 for an axis out of range.
+    """
+    x = to_tile(input, "sum", "input")
+    scalar = x.dtype
+    if unwrap(dtype) is not None:
+        x = cast(x, dtype)
+    elif isinstance(scalar, DType) and scalar.is_int() and scalar.bits < 32:
+        x = cast(x, int32 if scalar.is_int_signed() else uint32)
+    return _reduced("sum", Sum, x, axis, keep_dims)
+
+
+def _at_least_32_bits(x: Tile) -> Tile:
+    scalar = x.dtype
+    if not isinstance(scalar, DType) or scalar.bits >= 32:
+        return x
+    return cast(x, float32 if scalar.is_floating() else int32)
+
+
+def _extremum(
+    name: str,
+    cls: type[Op],
+    combines: tuple[Any, Any],
+    input: Any,
+    axis: Any,
+    return_indices: Any,
+    tie_break_left: Any,
+    keep_dims: Any,
+) -> Any:
+    x = to_tile(input, name, "input")
+    if not unwrap(return_indices):
+        return _reduced(name, cls, _at_least_32_bits(x), axis, keep_dims)
+    shape = x.type.shape
+    if unwrap(axis) is None:
+        raise error(
+            "E0206",
+            op=name,
+            text="indices need an axis",
+            hint="pass axis=0, after tl.ravel(x) for the index among all elements",
+            argument="axis",
+        )
+    place = wrap_axis(name, axis, len(shape), shape, "axis")
+    indices = arange(0, shape[place])
+    for _ in shape[place + 1 :]:
+        indices = emit_tile(ExpandDims, x=indices, axis=len(indices.type.shape))
+    pair = (x, broadcast_tile(indices, shape))
+    return reduce(pair, place, combines[0 if unwrap(tie_break_left) else 1], keep_dims)
+
+
+@composite
+def argmax_combine_left(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
+    """The pair with the larger value; of equal values that with the smaller index."""
+    first = (value1 > value2) | ((value1 == value2) & (index1 < index2))
+    return where(first, value1, value2), where(first, index1, index2)
+
+
+@composite
+def argmax_combine_any(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
+    """The pair with the larger value; the right one of equal values."""
+    first = value1 > value2
+    return where(first, value1, value2), where(first, index1, index2)
+
+
+@composite
+def argmin_combine_left(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
+    """The pair with the smaller value; of equal values that with the smaller index."""
+    first = (value1 < value2) | ((value1 == value2) & (index1 < index2))
+    return where(first, value1, value2), where(first, index1, index2)
+
+
+@composite
+def argmin_combine_any(value1: Any, index1: Any, value2: Any, index2: Any) -> Any:
+    """The pair with the smaller value; the right one of equal values."""
+    first = value1 < value2
+    return where(first, value1, value2), where(first, index1, index2)
+
+
+LARGEST = (argmax_combine_left, argmax_combine_any)
+SMALLEST = (argmin_combine_left, argmin_combine_any)
+
+
+@surface(method=True)
+def max(
+    input: Any,
+    axis: Any = None,
+    return_indices: Any = False,
+    return_indices_tie_break_left: Any = True,
+    keep_dims: Any = False,
+) -> Any:
+    """The largest element along ``axis``, of all elements where it is None.
+
+    Floats under 32 bits give fp32, integers and int1 int32; wider types stay. NaN is dropped where
+    there is anything else. With ``return_indices`` the pair (largest, its int32 index along
+    ``axis``), in the type of ``input``: the smallest index of equal ones, or any of them without
+    ``return_indices_tie_break_left``; which one is unspecified where there is a NaN. ``keep_dims``
+    keeps reduced axes with extent 1.
+
+    Raises E0204 for a scalar, E0207 for an axis out of range, E0206 for indices without an axis.
+    """
+    ties = return_indices_tie_break_left
+    return _extremum("max", Max, LARGEST, input, axis, return_indices, ties, keep_dims)
+
+
+@surface(method=True)
+def min(
+    input: Any,
+    axis: Any = None,
+    return_indices: Any = False,
+    return_indices_tie_break_left: Any = True,
+    keep_dims: Any = False,
+) -> Any:
+    """The smallest element along ``axis``, of all elements where it is None; else as ``max``."""
+    ties = return_indices_tie_break_left
+    return _extremum("min", Min, SMALLEST, input, axis, return_indices, ties, keep_dims)
+
+
+@surface(method=True)
+def argmax(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> Tile:
+    """The int32 index of the largest element along ``axis``, as ``max`` gives it."""
+    made = _extremum("argmax", Max, LARGEST, input, axis, True, tie_break_left, keep_dims)
+    index: Tile = made[1]
+    return index
+
+
+@surface(method=True)
+def argmin(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> Tile:
+    """The int32 index of the smallest element along ``axis``, as ``min`` gives it."""
+    made = _extremum("argmin", Min, SMALLEST, input, axis, True, tie_break_left, keep_dims)
+    index: Tile = made[1]
+    return index
