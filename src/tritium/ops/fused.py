@@ -64,8 +64,9 @@ def _sum_to_odd(a: Doubles, b: Doubles) -> Doubles:
 
 def _fma_double(x: Doubles, y: Doubles, z: Doubles) -> Doubles:
     product = x * y
-    direct = product + z
-    # A zero factor makes the product exact; what isn't finite follows IEEE's rules.
+    # A zero factor makes the product exact; what isn't finite follows IEEE's rules, by which an
+    # infinite addend stands beside any product of finite factors, also one that overflows here.
+    direct = np.where(np.isfinite(x) & np.isfinite(y) & np.isinf(z), z, product + z)
     exact = np.isfinite(x) & np.isfinite(y) & np.isfinite(z) & (x != 0) & (y != 0)
     usual = exact & _moderate(x) & _moderate(y) & _moderate(product) & (_moderate(z) | (z == 0))
     high, low = _two_product(np.where(usual, x, 1.0), np.where(usual, y, 1.0))
