@@ -137,6 +137,7 @@ def _operations() -> None:
 def _verifier() -> None:
     define("E0301", Kind.COMPILE, "IR verifier: {text}")
     define("E0302", Kind.COMPILE, "IR text: {text}")
+    define("E0303", Kind.ARGUMENT_VALUE, "pass pipeline: {text}", "{hint}")
 
 
 def _control() -> None:

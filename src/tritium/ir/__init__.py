@@ -26,9 +26,11 @@ from .core import (
     region,
 )
 from .dtypes import DType, Type
+from .parser import parse_fields, parse_function
 from .printer import attribute_text, function_text, loc_text, op_text, type_text
 from .tracer import Machine, Tracer, active, tracing
 from .types import MAX_TILE_NUMEL, PointerType, TileType, element, like, shaped
+from .verifier import verify
 
 __all__ = [
     "MAX_TILE_NUMEL",
@@ -65,8 +67,11 @@ __all__ = [
     "operand",
     "operands",
     "optional",
+    "parse_fields",
+    "parse_function",
     "region",
     "shaped",
     "tracing",
     "type_text",
+    "verify",
 ]

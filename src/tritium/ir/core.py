@@ -440,7 +440,8 @@ class Op(metaclass=OpMeta):
             elif declared.kind is FieldKind.REGION:
                 value = clone_region(value, mapping)
             given[key] = value
-        made = type(self)(loc=self.loc, **given)
+        build: Any = type(self)  # its fields are only known to the class
+        made: Op = build(loc=self.loc, **given)
         made.results = [Value(old.type, made, old.name) for old in self.results]
         mapping.update(zip(self.results, made.results))
         return made

@@ -91,6 +91,7 @@ class TileType(Type):
 
     element_ty: Type
     numel: int
+    _shape: tuple[int, ...]
 
     def __new__(cls, element_ty: Type, shape: tuple[int, ...]) -> TileType:
         key = (element_ty, tuple(int(n) for n in shape))
