@@ -268,6 +268,8 @@ class ArithmeticOps(BuilderCore):
         """
         if target is a.type:
             return a
+        if a.type.bits * lanes(a.type) != target.bits * lanes(target):
+            raise EmitError(f"bitcast of {a} to {target.text}")
         return self.pure(target, f"bitcast {a} to {target.text}")
 
     def as_int(self, a: V) -> V:

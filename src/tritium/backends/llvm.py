@@ -19,6 +19,7 @@ import re
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -107,14 +108,21 @@ class Target:
 
 
 class CompiledModule:
-    """An optimised module and its target; `str()` is its LLVM IR."""
+    """A module in LLVM's memory and its target; `str()` is its LLVM IR."""
 
-    def __init__(self, reference: Any, target: Target) -> None:
+    def __init__(self, reference: Any, context: Any, target: Target) -> None:
         self.reference = reference
         self.target = target
+        # The module must go before its context, which the garbage collector doesn't promise.
+        weakref.finalize(self, _dispose, reference, context).atexit = False
 
     def __str__(self) -> str:
         return str(self.reference)
+
+
+def _dispose(*references: Any) -> None:
+    for reference in references:
+        reference.close()
 
 
 class Library:
@@ -255,13 +263,14 @@ def parse(text: str, target: Target, times: Times | None = None) -> CompiledModu
     machine = _machine(target)
     with _timed(times, "parse"):
         try:
-            reference = llvm.parse_assembly(text, llvm.create_context())
-            reference.triple = target.triple
-            reference.data_layout = str(machine.target_data)
-            reference.verify()
+            context = llvm.create_context()
+            module = CompiledModule(llvm.parse_assembly(text, context), context, target)
+            module.reference.triple = target.triple
+            module.reference.data_layout = str(machine.target_data)
+            module.reference.verify()
         except RuntimeError as error:
             raise LLVMError(str(error), text) from error
-    return CompiledModule(reference, target)
+    return module
 
 
 def optimise(text: str, target: Target, times: Times | None = None) -> CompiledModule:
@@ -341,7 +350,7 @@ def link(
     """Link an object file into the process.
 
     `exports` are the names whose addresses are wanted, `imports` addresses of symbols the object
-    uses. Beyond these it may use LIBRARY_FUNCTIONS only; anything else raises LLVMError.
+    uses beside LIBRARY_FUNCTIONS. Raises LLVMError for a symbol that nothing provides.
     """
     with _timed(times, "link"):
         builder = _llvm().JITLibraryBuilder().add_object_img(image)
@@ -356,7 +365,7 @@ def link(
         try:
             tracker = builder.link(_jit(), f"tile.{next(_counter)}")
         except RuntimeError as error:
-            raise LLVMError(str(error)) from error
+            raise LLVMError(f"linking {', '.join(exports)}: {error}") from error
     return Library(tracker, exports)
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from tritium.backends.common import polynomials
 from tritium.backends.emit import (
     Builder,
+    EmitError,
     LType,
     V,
     const,
@@ -55,6 +56,12 @@ _TWO_OVER_PI_WORDS = (
 )
 # Up to here the reduction by three parts of pi / 2 has its stated error.
 _REDUCTION_LIMIT = float(1 << 20)
+
+
+def _is_double(x: V) -> bool:
+    if elem(x.type) not in (float_, double):
+        raise EmitError(f"no function of {x.type.text}: widen it to float")
+    return elem(x.type) is double
 
 
 def _k(x: V, value: float) -> V:
@@ -140,7 +147,7 @@ def _exp_parts(b: Builder, x: V) -> tuple[V, V, V]:
 
 def exp(b: Builder, x: V, target: Target) -> V:
     """e**x."""
-    if elem(x.type) is double:
+    if _is_double(x):
         return library_call(b, "exp", (x,), target)
     p, n, bits = _exp_parts(b, _clamp(b, x, -104.0, 89.0))
     return _scale(b, b.fadd(p, _k(x, 1.0)), n, bits, target)
@@ -148,7 +155,7 @@ def exp(b: Builder, x: V, target: Target) -> V:
 
 def exp2(b: Builder, x: V, target: Target) -> V:
     """2**x."""
-    if elem(x.type) is double:
+    if _is_double(x):
         return library_call(b, "exp2", (x,), target)
     x = _clamp(b, x, -151.0, 129.0)
     n, bits = _nearest(b, x, 1.0)
@@ -159,7 +166,7 @@ def exp2(b: Builder, x: V, target: Target) -> V:
 
 def tanh(b: Builder, x: V, target: Target) -> V:
     """Hyperbolic tangent."""
-    if elem(x.type) is double:
+    if _is_double(x):
         return library_call(b, "tanh", (x,), target)
     a = fabs(b, x)
     s = b.fmul(a, a)
@@ -174,7 +181,7 @@ def tanh(b: Builder, x: V, target: Target) -> V:
 
 def erf(b: Builder, x: V, target: Target) -> V:
     """The error function."""
-    if elem(x.type) is double:
+    if _is_double(x):
         return library_call(b, "erf", (x,), target)
     a = fabs(b, x)
     small = b.fma(_horner(b, b.fmul(a, a), polynomials.ERF_SMALL), a, a)
@@ -216,7 +223,7 @@ def _log_specials(b: Builder, x: V, result: V) -> V:
 
 def log(b: Builder, x: V, target: Target) -> V:
     """Natural logarithm; NaN below zero."""
-    if elem(x.type) is double:
+    if _is_double(x):
         return library_call(b, "log", (x,), target)
     e, f, rest = _log_parts(b, x)
     high = b.fmul(e, _k(x, _LN2_HIGH))
@@ -228,7 +235,7 @@ def log(b: Builder, x: V, target: Target) -> V:
 
 def log2(b: Builder, x: V, target: Target) -> V:
     """Logarithm to base 2, exact for powers of two; NaN below zero."""
-    if elem(x.type) is double:
+    if _is_double(x):
         return library_call(b, "log2", (x,), target)
     e, f, rest = _log_parts(b, x)
     product = b.fmul(f, _k(x, _LOG2_E))
@@ -339,7 +346,7 @@ def _sine(b: Builder, x: V, shift: int, target: Target) -> V:
 def sin(b: Builder, x: V, target: Target) -> V:
     """Sine of radians, of any magnitude. Adds blocks: the builder stands in another one after
     it."""
-    if elem(x.type) is double:
+    if _is_double(x):
         return library_call(b, "sin", (x,), target)
     # sin(-a) = -sin(a), also of the zero.
     sine = _sine(b, x, 0, target)
@@ -350,7 +357,7 @@ def sin(b: Builder, x: V, target: Target) -> V:
 def cos(b: Builder, x: V, target: Target) -> V:
     """Cosine of radians, of any magnitude. Adds blocks: the builder stands in another one after
     it."""
-    if elem(x.type) is double:
+    if _is_double(x):
         return library_call(b, "cos", (x,), target)
     return _sine(b, x, 1, target)
 
