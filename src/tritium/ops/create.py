@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tritium.diagnostics import error
 from tritium.ir.core import Op, Value, attribute, op, operand
-from tritium.ir.dtypes import DType, Type, int32
+from tritium.ir.dtypes import VALUES, DType, Type, float32, int8, int32, uint8
 from tritium.ir.types import MAX_TILE_NUMEL, TileType
 
+from . import samples
 from .codecs import encode
 from .constexpr import unwrap
 from .emit import METHODS, emit_tile, surface
+from .spec import Case, Reject, given
 from .tile import Tile
 from .tuples import TileTuple
 
@@ -42,6 +45,32 @@ class Constant(Op):
             else (np.asarray(bool(bits)))
         )
 
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Numbers that every type holds, that floats round, and the limits of integers."""
+        for dtype in VALUES:
+            numbers: list[bool | int | float] = [False, True] if dtype.bits == 1 else [0, 1, 100]
+            if dtype.is_floating():
+                numbers += [-0.0, -1.5, 0.1, 1e-7, 1e30, math.inf, -math.inf, math.nan]
+            elif dtype.bits > 1:
+                numbers += [dtype.get_int_min_value(), dtype.get_int_max_value()]
+            for value in numbers:
+                yield Case(cls, f"{value} as {dtype}", {}, {"value": value, "dtype": dtype})
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """What ``full`` refuses."""
+        yield Reject("an integer as shape", "E0204", lambda: full(3, 0, int8), "shape")
+        yield Reject("an extent of 0", "E0206", lambda: full((0,), 0, int8), "shape")
+        yield Reject("too large", "E0206", lambda: full((1 << 20, 2), 0, int8), "shape")
+        yield Reject("a runtime extent", "E0205", lambda: full((given(int32),), 0, int8), "shape")
+        yield Reject("a fraction", "E0203", lambda: full((2,), 1.5, int8), "value")
+        yield Reject("infinity", "E0203", lambda: full((2,), math.inf, int8), "value")
+        yield Reject("a negative number", "E0203", lambda: full((2,), -1, uint8), "value")
+        yield Reject("a string", "E0203", lambda: full((2,), "1", int8), "value")
+        yield Reject("a vector", "E0206", lambda: full((2,), given(int8, 2), int8), "shape")
+        yield Reject("a dtype by name", "E0204", lambda: full((2,), 1, "int8"), "dtype")
+
 
 @op("create.splat")
 class Splat(Op):
@@ -57,6 +86,14 @@ class Splat(Op):
 
     def evaluate(self, machine: Any, x: Any) -> Any:
         return np.broadcast_to(np.asarray(x), self.shape)
+
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Every type, several shapes."""
+        shapes = [(5,)] * len(VALUES) + [(1,), (80,), (3, 48), (2, 1, 3)]
+        for dtype, shape in zip((*VALUES, float32, float32, float32, float32), shapes):
+            label = f"{dtype} {list(shape)}"
+            yield Case(cls, label, {"x": samples.ordinary(dtype, ())}, {"shape": shape})
 
 
 @op("create.arange")
@@ -81,6 +118,31 @@ class Arange(Op):
 
     def evaluate(self, machine: Any) -> Any:
         return np.arange(self.start, self.end, dtype=np.int32)
+
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Any start and length, up to the limits of int32."""
+        bounds = [
+            (0, 1),
+            (0, 5),
+            (-3, 80),
+            (7, 55),
+            (0, 1024),
+            (2**31 - 3, 2**31),
+            (-(2**31), -(2**31) + 2),
+        ]
+        for start, end in bounds:
+            yield Case(cls, f"{start}:{end}", {}, {"start": start, "end": end})
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """Bounds that are no compile-time integers, empty or too long vectors."""
+        yield Reject("a runtime bound", "E0205", lambda: arange(0, given(int32)), "end")
+        yield Reject("a runtime start", "E0205", lambda: arange(given(int32), 4), "start")
+        yield Reject("a float", "E0204", lambda: arange(0, 4.0), "end")
+        yield Reject("nothing", "E0206", lambda: arange(4, 4), "end")
+        yield Reject("too long", "E0206", lambda: arange(0, 1 << 21), "end")
+        yield Reject("past int32", "E0203", lambda: arange(2**31 - 1, 2**31 + 1), "end")
 
 
 def static_int(name: str, value: Any, argument: str) -> int:

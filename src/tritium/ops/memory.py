@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from tritium.diagnostics import error
+from tritium.diagnostics import TritiumError, error
 from tritium.ir.core import READS, WRITES, Op, Value, attribute, op, operand, optional
-from tritium.ir.dtypes import DType, Type, float32, int1, int64
-from tritium.ir.types import PointerType, element, like
+from tritium.ir.dtypes import (
+    INTEGERS,
+    VALUES,
+    DType,
+    Type,
+    float8e5,
+    float32,
+    float64,
+    int1,
+    int8,
+    int32,
+    int64,
+)
+from tritium.ir.types import PointerType, element, like, shaped
 
+from . import samples
 from .cast import bitcast_tile, cast, convert_tile
 from .constants import constant, describe, number, to_tile
 from .constexpr import unwrap
 from .emit import METHODS, emit_tile, surface
 from .shape import broadcast_tile, broadcast_tiles, common_shape
+from .spec import Array, Case, Reject, Sample, given
 from .tile import Tile
 
 CACHE_MODIFIERS = ("", "ca", "cg", "cs", "cv", "wb", "wt")
@@ -49,6 +65,22 @@ class Offset(Op):
         extended = np.asarray(offset).astype(np.int64).view(np.uint64)
         size = np.uint64(element(self.pointer.type).itemsize)
         return np.asarray(pointer) + extended * size
+
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Offsets of every integer type, elements of every size, addresses that wrap."""
+        pairs = [(float32, dtype) for dtype in INTEGERS] + [(dtype, int32) for dtype in VALUES]
+        for pointee, dtype in pairs:
+            offset = samples.tile(dtype, (48,))
+            rng = np.random.default_rng(48)
+            address = rng.integers(0, 2**64, (48,), np.uint64, endpoint=False)
+            operands = {
+                "pointer": Sample(shaped(PointerType(pointee), (48,)), address),
+                "offset": offset,
+            }
+            yield Case(cls, f"{PointerType(pointee)} + {dtype}", operands)
+        one = Sample(PointerType(float64), np.asarray(4096, np.uint64))
+        yield Case(cls, "scalars", {"pointer": one, "offset": samples.ordinary(int64, ())})
 
 
 @op("memory.load", effects=READS)
@@ -87,6 +119,40 @@ class Load(Op):
         loaded = machine.load(self, pointer, mask, fill.astype(stored, copy=False))
         return loaded != 0 if element(self.pointer.type) is int1 else loaded
 
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Every element type; repeated, scattered and masked addresses; several shapes."""
+        for dtype in (*VALUES, PointerType(float32)):
+            for shape in [(80,), (3, 5), ()] if dtype is float32 else [(48,)]:
+                for parts in ("", "mask", "mask other"):
+                    yield _load_case(cls, dtype, shape, parts.split())
+        for volatile in (False, True):
+            made = _load_case(cls, float32, (5,), ["mask"])
+            options = {"cache": "cg", "eviction": "evict_last", "volatile": volatile}
+            yield Case(cls, f"options {volatile}", made.operands, options, {}, made.buffers)
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """Pointers that are none, masks and other values that don't fit, options."""
+        p, flags = _pointers, _flags
+        yield Reject("no pointer", "E0601", lambda: load(given(float32, 4)), "pointer")
+        yield Reject("a number", "E0601", lambda: load(0), "pointer")
+        yield Reject("an int32 mask", "E0602", lambda: load(p(4), given(int32, 4)), "mask")
+        yield Reject("a constant mask", "E0602", lambda: load(p(4), 1), "mask")
+        yield Reject("a float mask", "E0602", lambda: load(p(4), given(float32, 4)), "mask")
+        yield Reject("a mask of a scalar", "E0603", lambda: load(p(), flags(4)), "mask")
+        yield Reject("a mask that doesn't fit", "E0603", lambda: load(p(4), flags(3)), "mask")
+        other = lambda: load(p(4), flags(4), given(float32, 3))  # noqa: E731
+        yield Reject("other that doesn't fit", "E0603", other, "other")
+        yield Reject("other without a mask", "E0604", lambda: load(p(4), other=0.0), "other")
+        yield Reject("a cache", "E0606", lambda: load(p(4), cache_modifier=".xy"), "cache_modifier")
+        policy = lambda: load(p(4), eviction_policy="last")  # noqa: E731
+        yield Reject("a policy", "E0606", policy, "eviction_policy")
+        check = lambda: load(p(4), boundary_check=(0,))  # noqa: E731
+        yield Reject("boundary_check", "E0607", check, "boundary_check")
+        padding = lambda: load(p(4), padding_option="zero")  # noqa: E731
+        yield Reject("padding_option", "E0607", padding, "padding_option")
+
 
 @op("memory.store", effects=WRITES)
 class Store(Op):
@@ -118,6 +184,85 @@ class Store(Op):
         stored = _in_memory(element(self.pointer.type))
         values = np.asarray(value).astype(stored, copy=False)
         machine.store(self, np.asarray(pointer), values, mask)
+
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Every element type; scattered and masked addresses; several shapes."""
+        for dtype in (*VALUES, PointerType(float32)):
+            for shape in [(80,), (3, 5), ()] if dtype is float32 else [(48,)]:
+                for parts in ("", "mask"):
+                    yield _store_case(cls, dtype, shape, parts.split())
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """Pointers that are none or const, values and masks that don't fit, options."""
+        p, flags, x = _pointers, _flags, samples.floats
+        yield Reject("no pointer", "E0601", lambda: store(x(4), 0.0), "pointer")
+        yield Reject("a const pointer", "E0605", lambda: store(p(4, const=True), 0.0), "pointer")
+        yield Reject("an int32 mask", "E0602", lambda: store(p(4), 0.0, given(int32, 4)), "mask")
+        yield Reject("a value for a scalar", "E0603", lambda: store(p(), x(4)), "value")
+        yield Reject("a larger value", "E0603", lambda: store(p(4), x(2, 4)), "value")
+        yield Reject("another value", "E0603", lambda: store(p(4), x(3)), "value")
+        yield Reject("a mask of a scalar", "E0603", lambda: store(p(), 0.0, flags(4)), "mask")
+        yield Reject("a larger mask", "E0603", lambda: store(p(4), 0.0, flags(2, 4)), "mask")
+        yield Reject("no value", "E0210", lambda: store(p(4), None), "value")
+        yield Reject(
+            "an integer as fp8",
+            "E0210",
+            lambda: store(_pointers(4, scalar=float8e5), given(int8, 4)), "value",
+        )
+        check = lambda: store(p(4), 0.0, boundary_check=(0,))  # noqa: E731
+        yield Reject("boundary_check", "E0607", check, "boundary_check")
+
+
+def _pointers(*shape: int, scalar: Type = float32, const: bool = False) -> Tile:
+    return given(PointerType(scalar, const=const), *shape)
+
+
+def _flags(*shape: int) -> Tile:
+    return given(int1, *shape)
+
+
+def _values(scalar: Type, shape: tuple[int, ...], seed: int) -> Sample:
+    """Random values; arbitrary addresses where the elements are pointers."""
+    if isinstance(scalar, DType):
+        return samples.tile(scalar, shape, seed)
+    data = np.random.default_rng(seed).integers(0, 2**64, shape, np.uint64, endpoint=False)
+    return Sample(shaped(scalar, shape), np.asarray(data))
+
+
+def _addresses(scalar: Type, offsets: Array) -> Sample:
+    return Sample(shaped(PointerType(scalar), offsets.shape), offsets, "memory")
+
+
+def _load_case(cls: type[Op], scalar: Type, shape: tuple[int, ...], parts: list[str]) -> Case:
+    """Random, repeated offsets; masked lanes point far outside."""
+    rng = np.random.default_rng(7)
+    offsets = np.asarray(rng.integers(0, 100, shape))
+    operands: dict[str, Sample] = {}
+    if "mask" in parts:
+        mask = np.asarray(rng.integers(0, 3, shape) > 0)
+        operands["mask"] = Sample(shaped(int1, shape), mask)
+        offsets = np.where(mask, offsets, offsets + (1 << 40))
+    if "other" in parts:
+        operands["other"] = _values(scalar, shape, 2)
+    operands["pointer"] = _addresses(scalar, offsets)
+    label = " ".join([str(scalar), str(list(shape)), *parts])
+    return Case(cls, label, operands, buffers={"memory": _values(scalar, (100,), 1).data})
+
+
+def _store_case(cls: type[Op], scalar: Type, shape: tuple[int, ...], parts: list[str]) -> Case:
+    """Random offsets, each once: which of equal ones wins is open."""
+    rng = np.random.default_rng(8)
+    offsets = rng.permutation(100)[: math.prod(shape)].reshape(shape)
+    operands = {"value": _values(scalar, shape, 3)}
+    if "mask" in parts:
+        mask = np.asarray(rng.integers(0, 3, shape) > 0)
+        operands["mask"] = Sample(shaped(int1, shape), mask)
+        offsets = np.where(mask, offsets, offsets + (1 << 40))
+    operands["pointer"] = _addresses(scalar, offsets)
+    label = " ".join([str(scalar), str(list(shape)), *parts])
+    return Case(cls, label, operands, buffers={"memory": _values(scalar, (100,), 1).data})
 
 
 def _in_memory(scalar: Type) -> np.dtype[Any]:
@@ -220,7 +365,11 @@ def _as_element(name: str, argument: str, value: Any, scalar: DType | PointerTyp
         return bitcast_tile(constant(plain, int64, argument), scalar)
     if plain is not None and scalar.is_fp8():
         return cast(constant(plain, float32, argument), scalar)
-    return cast(to_tile(value, name, argument), scalar)
+    try:
+        return cast(to_tile(value, name, argument), scalar)
+    except TritiumError as problem:
+        problem.argument = argument
+        raise
 
 
 def _fit(name: str, argument: str, tile: Tile, shape: tuple[int, ...]) -> Tile:

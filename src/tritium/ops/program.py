@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,13 @@ from tritium.ir.dtypes import Type, int32
 
 from .constexpr import unwrap
 from .emit import emit_tile, surface
+from .spec import Case, Reject, given
 from .tile import Tile
+
+
+def _axis_cases(cls: type[Op]) -> Iterator[Case]:
+    for axis in range(3):
+        yield Case(cls, f"axis {axis}", {}, {"axis": axis})
 
 
 @op("program.id")
@@ -27,6 +34,18 @@ class ProgramId(Op):
     def evaluate(self, machine: Any) -> Any:
         return np.int32(machine.program[self.axis])
 
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Every axis."""
+        return _axis_cases(cls)
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """Other axes."""
+        yield Reject("a fourth axis", "E0206", lambda: program_id(3), "axis")
+        yield Reject("a negative axis", "E0206", lambda: program_id(-1), "axis")
+        yield Reject("a runtime axis", "E0205", lambda: program_id(given(int32)), "axis")
+
 
 @op("program.count")
 class ProgramCount(Op):
@@ -39,6 +58,18 @@ class ProgramCount(Op):
 
     def evaluate(self, machine: Any) -> Any:
         return np.int32(machine.grid[self.axis])
+
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Every axis."""
+        return _axis_cases(cls)
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """Other axes."""
+        yield Reject("a fourth axis", "E0206", lambda: num_programs(3), "axis")
+        yield Reject("a negative axis", "E0206", lambda: num_programs(-1), "axis")
+        yield Reject("a runtime axis", "E0205", lambda: num_programs(given(int32)), "axis")
 
 
 def _check_axis(name: str, axis: Any) -> Type:

@@ -23,6 +23,7 @@ from tritium.ir.dtypes import (
     DType,
     Type,
     float32,
+    from_numpy,
     int1,
     int32,
     uint32,
@@ -110,6 +111,12 @@ class Reduction(Op):
         """The operation's name in messages."""
         return self.mnemonic.partition(".")[2]
 
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        assert isinstance(self.x.scalar, DType)
+        return self.x.scalar
+
     def infer(self) -> Type:
         if self.x.scalar not in SUMMED:
             raise error(
@@ -140,24 +147,13 @@ class Sum(Reduction):
     """
 
     def combine(self, left: Array, right: Array) -> Array:
-        dtype = self.x.scalar
-        assert isinstance(dtype, DType)
-        return compute_storage(np.add, dtype, [left, right])
+        return compute_storage(np.add, self.dtype, [left, right])
 
     def evaluate(self, machine: Any, x: Any) -> Any:
         # Adding +0.0 changes nothing but the sign of a zero.
-        if self.x.scalar.is_floating():
+        if self.dtype.is_floating():
             x = self.combine(np.zeros_like(x), x)
         return Reduction.evaluate(self, machine, x)
-
-
-def _extremum_of(x: Value, left: Array, right: Array, *, larger: bool) -> Array:
-    def choose(a: Array, b: Array) -> Array:
-        chosen: Array = extremum(a, b, larger=larger, propagate_nan=False)
-        return chosen
-
-    assert isinstance(x.scalar, DType)
-    return compute_storage(choose, x.scalar, [left, right])
 
 
 @op("reduce.max")
@@ -168,7 +164,7 @@ class Max(Reduction):
     """
 
     def combine(self, left: Array, right: Array) -> Array:
-        return _extremum_of(self.x, left, right, larger=True)
+        return extremum(left, right, self.dtype, larger=True, propagate_nan=False)
 
 
 @op("reduce.min")
@@ -179,7 +175,7 @@ class Min(Reduction):
     """
 
     def combine(self, left: Array, right: Array) -> Array:
-        return _extremum_of(self.x, left, right, larger=False)
+        return extremum(left, right, self.dtype, larger=False, propagate_nan=False)
 
 
 @op("reduce.reduce")
@@ -229,34 +225,34 @@ class Reduce(Op):
         end = combine.block.terminator
         if not isinstance(end, Yield):
             raise error("E0301", text="reduce.reduce: its region must end with control.yield")
-        _check_combined(tuple(value.type for value in end.values), wanted)
+        yielded = tuple(value.type for value in end.values)
+        if yielded != wanted:
+            raise _wrong_results(yielded, wanted)
 
     def evaluate(self, machine: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         wanted = tuple(each.scalar for each in self.inputs)
 
         def combine(left: Sequence[Array], right: Sequence[Array]) -> Sequence[Array]:
             merged = [np.asarray(each) for each in machine.run(self.combine, (*left, *right))]
-            _check_combined(
-                tuple(each.dtype for each in merged), tuple(storage(each) for each in wanted)
-            )
+            if [each.dtype for each in merged] != [storage(each) for each in wanted]:
+                raise _wrong_results([from_numpy(each.dtype) for each in merged], wanted)
             # A constant result comes without an axis.
             return [np.broadcast_to(each, old.shape) for each, old in zip(merged, left)]
 
         return tuple(in_order(inputs, self.axis, combine))
 
 
-def _check_combined(got: tuple[Any, ...], wanted: tuple[Any, ...]) -> None:
-    if got != wanted:
-        raise error(
-            "E0206",
-            op="reduce",
-            text=f"the combine function returns {_listed(got)}, its inputs are {_listed(wanted)}",
-            hint="cast its results back to the types of the inputs",
-            argument="combine_fn",
-        )
+def _wrong_results(got: Sequence[Type], wanted: Sequence[Type]) -> TritiumError:
+    return error(
+        "E0206",
+        op="reduce",
+        text=f"the combine function returns {_listed(got)}, its inputs are {_listed(wanted)}",
+        hint="cast its results back to the types of the inputs",
+        argument="combine_fn",
+    )
 
 
-def _listed(types: tuple[Any, ...]) -> str:
+def _listed(types: Sequence[Type]) -> str:
     return ", ".join(map(str, types)) or "nothing"
 
 

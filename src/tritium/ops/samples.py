@@ -12,9 +12,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tritium.ir.dtypes import DType, int1
+from tritium.ir.dtypes import DType, float32, int1
+from tritium.ir.types import shaped
 
 from .codecs import encode
+from .spec import Sample, given
+from .tile import Tile
 
 Array: TypeAlias = NDArray[Any]
 
@@ -98,3 +101,25 @@ def grid(dtype: DType, arity: int, count: int = 2048, seed: int = 0) -> tuple[Ar
         np.concatenate([column, random(dtype, count, seed + position)])
         for position, column in enumerate(tuples)
     )
+
+
+def tile(dtype: DType, shape: tuple[int, ...], seed: int = 0) -> Sample:
+    """An operand of random values."""
+    count = math.prod(shape)
+    return Sample(shaped(dtype, shape), random(dtype, count, seed).reshape(shape))
+
+
+def ordinary(dtype: DType, shape: tuple[int, ...], seed: int = 0) -> Sample:
+    """An operand of moderate numbers: finite, of both signs where the type has them."""
+    rng = np.random.default_rng([seed, len(shape), *dtype.name.encode()])
+    if dtype.is_floating():
+        return Sample(shaped(dtype, shape), encode(np.asarray(rng.standard_normal(shape)), dtype))
+    low = -100 if dtype.is_int_signed() else 0
+    integers = rng.integers(low, 100, shape)
+    data = integers % 2 != 0 if dtype is int1 else integers.astype(dtype.numpy)
+    return Sample(shaped(dtype, shape), np.asarray(data))
+
+
+def floats(*shape: int) -> Tile:
+    """A known fp32 tile of zeros, for rejects."""
+    return given(float32, *shape)

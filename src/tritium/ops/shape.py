@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tritium.diagnostics import error
 from tritium.ir.core import Op, Value, attribute, op, operand
-from tritium.ir.dtypes import Type
+from tritium.ir.dtypes import VALUES, Type, float32, int32
 from tritium.ir.types import MAX_TILE_NUMEL, TileType, shaped
 
+from . import samples
 from .constants import describe, to_tile
 from .constexpr import unwrap
 from .create import Splat, static_int, static_shape
 from .emit import emit_tile, surface
+from .spec import Case, Reject, given
 from .tile import Tile
 from .tuples import TileTuple
+
+Shape = tuple[int, ...]
+
+
+def _shape_cases(cls: type[Op], name: str, pairs: Sequence[tuple[Shape, Any]]) -> Iterator[Case]:
+    """A case for each (operand's shape, value of the attribute), and the first for every type."""
+    for position, (shape, value) in enumerate(pairs):
+        for dtype in (float32,) if position else VALUES:
+            label = f"{dtype} {list(shape)} {name}={value}"
+            yield Case(cls, label, {"x": samples.tile(dtype, shape)}, {name: value})
 
 
 @op("shape.broadcast")
@@ -45,6 +58,32 @@ class Broadcast(Op):
     def evaluate(self, machine: Any, x: Any) -> Any:
         return np.broadcast_to(x, self.shape)
 
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Each axis alone and several at once, odd extents, nothing to do."""
+        pairs: list[tuple[Shape, Shape]] = [
+            ((3, 1), (3, 5)),
+            ((1,), (7,)),
+            ((1, 48), (80, 48)),
+            ((1, 1, 4), (2, 3, 4)),
+            ((5, 1, 1), (5, 3, 2)),
+            ((1, 3, 1), (5, 3, 2)),
+            ((2, 3), (2, 3)),
+            ((1,), (1,)),
+        ]
+        return _shape_cases(cls, "shape", pairs)
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """Other ranks, extents over 1 that differ."""
+        x = samples.floats
+        yield Reject("another rank", "E0204", lambda: broadcast_to(x(3), 2, 3), None)
+        yield Reject("another extent", "E0202", lambda: broadcast_to(x(3), 4), None)
+        yield Reject("a runtime extent", "E0205", lambda: broadcast_to(x(1), given(int32)), "shape")
+        yield Reject("two tiles", "E0202", lambda: broadcast(x(2, 3), x(2)), None)
+        yield Reject("too large", "E0206", lambda: broadcast(x(2048, 1), x(1, 1024)), None)
+        yield Reject("a string", "E0210", lambda: broadcast_to("x", 2), "input")
+
 
 @op("shape.expand_dims")
 class ExpandDims(Op):
@@ -62,7 +101,30 @@ class ExpandDims(Op):
         return TileType(self.x.scalar, (*have[: self.axis], 1, *have[self.axis :]))
 
     def evaluate(self, machine: Any, x: Any) -> Any:
-        return x.reshape(self.result_types()[0].shape)
+        return np.expand_dims(x, self.axis)
+
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Every place of ranks 1 to 3."""
+        pairs = [((5,), 0), ((5,), 1), ((3, 48), 0), ((3, 48), 1), ((3, 48), 2), ((2, 1, 3), 2)]
+        return _shape_cases(cls, "axis", pairs)
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """Axes out of range, given twice or known at run time only; other indices."""
+        x = samples.floats
+        yield Reject("an axis past the end", "E0207", lambda: expand_dims(x(3), 2), "axis")
+        yield Reject("an axis before the start", "E0207", lambda: expand_dims(x(3), -3), "axis")
+        yield Reject("an axis twice", "E0206", lambda: expand_dims(x(3), (0, -3)), "axis")
+        yield Reject("a runtime axis", "E0205", lambda: expand_dims(x(3), given(int32)), "axis")
+        yield Reject("a float axis", "E0204", lambda: expand_dims(x(3), 1.0), "axis")
+        yield Reject("unsqueeze", "E0207", lambda: unsqueeze(x(3), 2), "dim")
+        yield Reject("an element", "E0208", lambda: x(3)[0], "index")
+        yield Reject("a slice", "E0208", lambda: x(3)[1:2], "index")
+        yield Reject("an ellipsis", "E0208", lambda: x(3)[...], "index")
+        yield Reject("an index tile", "E0208", lambda: x(3)[given(int32)], "index")
+        yield Reject("too many axes", "E0208", lambda: x(3)[:, :], "index")
+        yield Reject("an axis of a scalar", "E0208", lambda: x()[:], "index")
 
 
 @op("shape.reshape")
@@ -89,7 +151,35 @@ class Reshape(Op):
         return shaped(self.x.scalar, self.shape)
 
     def evaluate(self, machine: Any, x: Any) -> Any:
-        return x.reshape(self.shape)
+        return np.reshape(x, self.shape)
+
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Axes split and merged, scalars on either side."""
+        pairs: list[tuple[Shape, Shape]] = [
+            ((6,), (2, 3)),
+            ((3, 5, 4), (5, 12)),
+            ((48,), (3, 16)),
+            ((80,), (5, 2, 8)),
+            ((2, 3, 4), (24,)),
+            ((4, 6), (6, 4)),
+            ((), (1,)),
+            ((), (1, 1)),
+            ((1,), ()),
+            ((1, 1), ()),
+        ]
+        return _shape_cases(cls, "shape", pairs)
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """Another number of elements, shapes that are none."""
+        x = samples.floats
+        yield Reject("more elements", "E0206", lambda: reshape(x(6), 7), "shape")
+        yield Reject("an open extent", "E0206", lambda: reshape(x(6), 2, -1), "shape")
+        yield Reject("a float extent", "E0204", lambda: reshape(x(6), 2.0, 3), "shape")
+        yield Reject("an item of several", "E0206", lambda: item(x(2)), "shape")
+        yield Reject("squeezing an extent of 3", "E0206", lambda: squeeze(x(3, 1), 0), "dim")
+        yield Reject("squeezing a scalar", "E0207", lambda: squeeze(x(), 0), "dim")
 
 
 @op("shape.trans")
@@ -112,7 +202,26 @@ class Trans(Op):
         return TileType(self.x.scalar, tuple(have[axis] for axis in self.order))
 
     def evaluate(self, machine: Any, x: Any) -> Any:
-        return x.transpose(self.order)
+        return np.transpose(x, self.order)
+
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Every order of three axes, larger matrices, one axis."""
+        orders = [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
+        pairs = [((3, 5), (1, 0)), ((48, 80), (1, 0)), ((1, 7), (1, 0)), ((5,), (0,))]
+        pairs += [((2, 3, 5), order) for order in orders]
+        pairs += [((2, 1, 3, 4), (3, 1, 0, 2))]
+        return _shape_cases(cls, "order", pairs)
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """Orders that don't name each axis once."""
+        x = samples.floats
+        yield Reject("a missing axis", "E0206", lambda: permute(x(2, 3), 0), "dims")
+        yield Reject("an axis twice", "E0206", lambda: permute(x(2, 3), 0, 0), "dims")
+        yield Reject("a negative axis", "E0206", lambda: permute(x(2, 3), (-1, 0)), "dims")
+        yield Reject("a runtime axis", "E0205", lambda: permute(x(2, 3), given(int32), 0), "dims")
+        yield Reject("a vector", "E0204", lambda: trans(x(3)), "input")
 
 
 def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
