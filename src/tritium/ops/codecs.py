@@ -6,7 +6,8 @@ source value, to nearest with ties to even unless ``"rtz"`` asks for truncation:
 - float to float: too large a value becomes infinity (under ``"rtz"`` the largest finite value), or,
   where the format saturates (the 8-bit floats), the largest finite value, which infinities become
   too. NaN stays NaN and keeps its sign where the format has room for it; its payload is
-  unspecified. ``float8e4b15`` has no NaN: it becomes the largest magnitude with the NaN's sign.
+  unspecified. ``float8e4b15`` has no NaN: it becomes the largest value, whatever the NaN's sign,
+  which for 0 / 0 depends on the CPU.
   -0 becomes +0 where the format has no -0. Between equal types nothing changes, not even
   infinities.
 - float to integer: truncates toward zero and saturates, NaN becomes 0; integers under 32 bits
@@ -193,6 +194,8 @@ def _round_bits(carrier: Array, dst: DType, rounding: Rounding) -> Array:
     negative = bits >= source.sign_pattern
     if not target.has_negative_zero:
         negative &= result != 0
+    if not target.has_nan:
+        negative &= magnitude <= _infinity(source)
     result |= negative.astype(bits.dtype) << (target.bits - 1)
     if not target.has_negative_zero:
         result[magnitude > _infinity(source)] = target.nan_pattern

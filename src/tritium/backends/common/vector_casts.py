@@ -207,6 +207,8 @@ def _encode(b: Builder, bits: V, layout: FloatFormat, rounding: Rounding) -> V:
     subnormal = _encode_subnormal(b, magnitude, dropped + rebias + 1, rounding)
     result = _limit(b, b.select(small, subnormal, result), magnitude, layout, rounding)
     sign = b.and_(b.lshr(bits, _k(bits, 32 - layout.bits)), _k(bits, layout.sign_pattern))
+    if not layout.has_nan:
+        sign = b.select(b.icmp("ugt", magnitude, _k(bits, _INFINITY)), _k(bits, 0), sign)
     if layout.has_negative_zero:
         return b.or_(result, sign)
     sign = b.select(b.icmp("eq", result, _k(bits, 0)), _k(bits, 0), sign)
