@@ -12,7 +12,6 @@ import __future__
 import ast
 import copy
 import sys
-import types
 import weakref
 from collections.abc import Callable, Sequence
 from types import CellType, CodeType, FunctionType, ModuleType
@@ -27,6 +26,8 @@ from .frames import MARK
 
 _SUPPORT = "\0tritium.interp.support"
 """Stands for the module ``support`` among a code object's constants until it is replaced."""
+NOWHERE = -1
+"""The line of nodes that have none; Python's compiler uses it for its own instructions too."""
 _FUTURE = 0
 for _feature in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _feature).compiler_flag
@@ -75,7 +76,7 @@ def _copy(function: FunctionType) -> FunctionType:
         function.__globals__,
         function.__name__,
         function.__defaults__,
-        tuple(cells[name] for name in code.co_freevars),
+        tuple(cells[name] for name in code.co_freevars) or None,
     )
     made.__kwdefaults__ = function.__kwdefaults__
     made.__qualname__ = function.__qualname__
@@ -161,7 +162,11 @@ def _finished(code: CodeType, qualified_name: str) -> CodeType:
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Rewrites statements and expressions in place; every new node stands where an old one did.
+    """Rewrites statements and expressions in place.
+
+    New nodes stand where the node they replace stood, so errors underline it and a debugger sees
+    its line. In one that spans lines the new instructions count to a line that is reached anyway:
+    that of what ran before them, or of what the node computes first where Python jumps.
 
     ``look_up`` gives what a name outside of the function means now.
     """
@@ -176,15 +181,6 @@ class _Rewriter(ast.NodeTransformer):
             new: Any = self.visit(statement)
             made.extend(new if isinstance(new, list) else [new])
         return made
-
-    def _support(self, name: str, *args: ast.expr, at: ast.AST) -> ast.Call:
-        """``support.name(*args)``, standing where ``at`` stands."""
-
-        def place(node: Node) -> Node:
-            return ast.copy_location(node, at)
-
-        function = place(ast.Attribute(place(ast.Constant(_SUPPORT)), name, ast.Load()))
-        return place(ast.Call(function, list(args), []))
 
     # ---- statements ------------------------------------------------------------------------------
 
@@ -215,19 +211,21 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         node.targets = [self.visit(target) for target in node.targets]
-        names = any(isinstance(target, (ast.Name, ast.Tuple, ast.List)) for target in node.targets)
-        node.value = self.visit(node.value)
-        if names:
+        if any(isinstance(target, (ast.Name, ast.Tuple, ast.List)) for target in node.targets):
             node.value = self._assigned(node.value)
+        else:
+            node.value = self.visit(node.value)
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        if node.value is not None:
-            value = self.visit(node.value)
-            if is_constexpr_annotation(ast.unparse(node.annotation)):
-                node.value = self._support("unwrap", value, at=value)
-            elif isinstance(node.target, ast.Name):
-                node.value = self._assigned(value)
+        if node.value is None:
+            return node
+        if is_constexpr_annotation(ast.unparse(node.annotation)):
+            node.value = self._wrapped("unwrap", node.value)
+        elif isinstance(node.target, ast.Name):
+            node.value = self._assigned(node.value)
+        else:
+            node.value = self.visit(node.value)
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
@@ -236,15 +234,15 @@ class _Rewriter(ast.NodeTransformer):
             node.target = self.visit(node.target)
             return node
         # Python's own operation first: a list is extended in place.
-        name = node.target.id
-        load = ast.copy_location(ast.Name(name, ast.Load()), node.target)
-        store = ast.copy_location(ast.Name(name, ast.Store()), node.target)
-        fix = ast.Assign([store], self._support("assigned", load, at=node.target))
-        return [node, ast.copy_location(fix, node.target)]
+        target = node.target
+        load = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+        store = ast.copy_location(ast.Name(target.id, ast.Store()), target)
+        fix = ast.Assign([store], self._wrapped("assigned", load))
+        return [node, ast.copy_location(fix, target)]
 
     def _assigned(self, value: ast.expr) -> ast.expr:
         """The value of an assignment to names, converted; a display part by part."""
-        if isinstance(value, (ast.Tuple, ast.List)):
+        if isinstance(value, ast.List):
             value.elts = [self._assigned(part) for part in value.elts]
             return value
         if isinstance(value, ast.Starred):
@@ -252,13 +250,10 @@ class _Rewriter(ast.NodeTransformer):
             return value
         if isinstance(value, ast.Constant) and not isinstance(value.value, (int, float)):
             return value
-        if isinstance(value, (ast.Lambda, ast.Dict, ast.Set, ast.JoinedStr, ast.ListComp)):
-            return value
-        return self._support("assigned", value, at=value)
+        return self._wrapped("assigned", value)
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
-        node.test = self.visit(node.test)
-        node.test = self._support("holds", node.test, at=node.test)
+        node.test = self._wrapped("holds", node.test)
         if node.msg is not None:
             node.msg = self.visit(node.msg)
         return node
@@ -267,68 +262,58 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         word = "and" if isinstance(node.op, ast.And) else "or"
+        start = _first(node)
         first, *rest = [self.visit(value) for value in node.values]
-        label = ast.copy_location(ast.Constant(word), node)
-        step: ast.expr = self._support("combination", label, first, at=first)
-        for operand in rest:
-            step = self._ask(step, operand, at=node)
-        return self._support("result", step, at=node)
+        label = _at(ast.Constant(word), start)
+        step = self._call("combination", label, first, start=start, at=first)
+        return self._result(step, rest, start, node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        operands = [self.visit(each) for each in (node.left, *node.comparators)]
+        start = _first(node)
+        operands = [node.left, *node.comparators]
+        if len(node.ops) > 1:
+            left, right, *rest = map(self.visit, operands)
+            text = [_at(ast.Constant(_SYMBOLS[type(each)]), start) for each in node.ops]
+            symbols = _at(ast.Tuple([*text], ast.Load()), start)
+            step = self._call("chain", symbols, left, right, start=start, at=node)
+            return self._result(step, rest, start, node)
+        if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            operands = [
+                each if isinstance(each, ast.Constant) else self._wrapped("unwrap", each)
+                for each in operands
+            ]
+        else:
+            operands = [self.visit(each) for each in operands]
         node.left, *node.comparators = operands
-        if len(node.ops) == 1:
-            if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
-                node.left, right = (self._plain(each) for each in operands)
-                node.comparators = [right]
-            return node
-        symbols = ast.Tuple(
-            [ast.copy_location(ast.Constant(_SYMBOLS[type(op)]), node) for op in node.ops],
-            ast.Load(),
-        )
-        left, right, *rest = operands
-        ast.copy_location(symbols, left)
-        step: ast.expr = self._support("chain", symbols, left, right, at=left)
-        step.end_lineno, step.end_col_offset = right.end_lineno, right.end_col_offset
-        for operand in rest:
-            step = self._ask(step, operand, at=node)
-        return self._support("result", step, at=node)
-
-    def _plain(self, operand: ast.expr) -> ast.expr:
-        if isinstance(operand, ast.Constant):
-            return operand
-        return self._support("unwrap", operand, at=operand)
+        return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        start = _first(node)
         test, body, orelse = map(self.visit, (node.test, node.body, node.orelse))
-        step: ast.expr = self._support("choice", test, at=test)
-        step = self._ask(step, body, at=node)
-        step = ast.copy_location(ast.Attribute(step, "otherwise", ast.Load()), node)
-        return self._support("result", self._ask(step, orelse, at=node), at=node)
-
-    def _ask(self, step: ast.expr, operand: ast.expr, at: ast.AST) -> ast.Compare:
-        """``0 < step == operand``, see ``support``."""
-        zero = ast.copy_location(ast.Constant(0), at)
-        return ast.copy_location(ast.Compare(zero, [ast.Lt(), ast.Eq()], [step, operand]), at)
+        step = self._call("choice", test, start=start, at=test)
+        chosen = ast.Attribute(_ask(step, body, start, node), "otherwise", ast.Load())
+        return self._result(_at(chosen, node, start), [orelse], start, node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        start = _first(node)
         node.operand = self.visit(node.operand)
         if isinstance(node.op, ast.Not):
-            return self._support("negate", node.operand, at=node)
+            return self._call("negate", node.operand, start=start, at=node)
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         function = node.func
         self.generic_visit(node)
         if isinstance(function, ast.Name) and function.id in support.REPLACED:
-            node.func = self._support("builtin", function, at=function)
+            node.func = self._call("builtin", function, start=function, at=function)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if isinstance(node.ctx, ast.Load) and not isinstance(self._static(node.value), ModuleType):
+            start = _first(node)
             owner = self.visit(node.value)
-            label = ast.copy_location(ast.Constant(node.attr), node)
-            node.value = self._support("receiver", owner, label, at=owner)
+            label = ast.Constant(node.attr)
+            node.value = self._call("receiver", owner, _at(label, owner), start=start, at=owner)
             return node
         return self.generic_visit(node)
 
@@ -340,4 +325,59 @@ class _Rewriter(ast.NodeTransformer):
         elif isinstance(node, ast.Attribute):
             owner = self._static(node.value)
             found = None if owner is None else vars(owner).get(node.attr)
-        return found if isinstance(found, types.ModuleType) else None
+        return found if isinstance(found, ModuleType) else None
+
+    def _wrapped(self, name: str, value: ast.expr) -> ast.Call:
+        """``support.name(value)``, the value rewritten."""
+        start = _first(value)
+        made = self.visit(value)
+        return self._call(name, made, start=start, at=made)
+
+    def _call(self, name: str, *args: ast.expr, start: ast.expr, at: ast.expr) -> ast.Call:
+        """``support.name(*args)``, called where ``at`` is; ``start`` is what is computed first."""
+        module = _at(ast.Constant(_SUPPORT), start)
+        function = _at(ast.Attribute(module, name, ast.Load()), start)
+        return _at(ast.Call(function, list(args), []), at)
+
+    def _result(
+        self, step: ast.expr, operands: Sequence[ast.expr], start: ast.expr, at: ast.expr
+    ) -> ast.Call:
+        """The value of a construct that begins with ``step`` and may take the other operands."""
+        for operand in operands:
+            step = _ask(step, operand, start, at)
+        return _at(self._call("result", step, start=start, at=at), at, start)
+
+
+def _ask(step: ast.expr, operand: ast.expr, start: ast.expr, at: ast.expr) -> ast.Compare:
+    """``0 < step == operand``, see ``support``."""
+    zero = _at(ast.Constant(0), start)
+    return _at(ast.Compare(zero, [ast.Lt(), ast.Eq()], [step, operand]), at, start)
+
+
+def _at(node: Node, *places: ast.AST) -> Node:
+    """``node``, standing at the first of ``places`` that is on one line; nowhere without one."""
+    made: Any = node
+    for place in places:
+        ast.copy_location(made, place)
+        if made.lineno == made.end_lineno:
+            return node
+    made.lineno = made.end_lineno = made.col_offset = made.end_col_offset = NOWHERE
+    return node
+
+
+def _first(node: ast.expr) -> ast.expr:
+    """The part of an expression that is computed first."""
+    inner: Any = node
+    while True:
+        match inner:
+            case ast.BinOp(left=part) | ast.Compare(left=part) | ast.IfExp(test=part):
+                inner = part
+            case ast.BoolOp(values=[part, *_]) | ast.Tuple(elts=[part, *_]):
+                inner = part
+            case ast.List(elts=[part, *_]) | ast.UnaryOp(operand=part) | ast.Call(func=part):
+                inner = part
+            case ast.Attribute(value=part) | ast.Subscript(value=part) | ast.Starred(value=part):
+                inner = part
+            case _:
+                found: ast.expr = inner
+                return found
