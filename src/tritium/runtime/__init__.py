@@ -1,0 +1,1 @@
+"""Launching: argument binding, arrays, compiled kernels, the thread pool and the compile cache."""

@@ -1,0 +1,378 @@
+"""Array arguments: where the elements of an object lie in memory, and of what type they are.
+
+Nothing is copied. NumPy arrays (with the dtypes of ml_dtypes), objects with torch's protocol
+(``data_ptr`` and ``dtype``), with ``__array_interface__`` and with DLPack are taken as they are. A
+kernel gets the address of the first element only; strides it is told by other arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritium.diagnostics import TritiumError, error
+from tritium.ir.dtypes import DType, from_name, from_numpy
+
+from . import dlpack
+
+CPU = "cpu"
+NO_CUDA = "this version of Tritium runs kernels on the CPU only"
+EVERYWHERE = (0, 1 << 64)
+"""The bytes of an object that doesn't tell how large its storage is."""
+
+
+class ArrayArgument(NamedTuple):
+    """An array as a kernel sees it.
+
+    ``element`` is the type of its elements, ``address`` the byte address of the first one,
+    ``device`` "cpu", "cuda:0" and so on. ``low`` and ``high`` bound the bytes of the whole storage
+    that the array is a view of, ``EVERYWHERE`` where that isn't known. ``owner`` keeps the memory
+    alive.
+    """
+
+    element: DType
+    address: int
+    device: str
+    writable: bool
+    low: int
+    high: int
+    owner: Any
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the extent of the storage is known."""
+        return (self.low, self.high) != EVERYWHERE
+
+
+class Refused(Exception):
+    """Why an object can't be an array argument: its type in words, and a line of help."""
+
+    def __init__(self, type: str, hint: str) -> None:
+        super().__init__(type)
+        self.type = type
+        self.hint = hint
+
+
+class Elsewhere(Exception):
+    """An array whose memory the CPU can't reach: its device, why, and a line of help."""
+
+    def __init__(self, device: str, reason: str = NO_CUDA, hint: str = "") -> None:
+        super().__init__(device)
+        self.device = device
+        self.reason = reason
+        self.hint = hint or "copy it to the CPU first"
+
+
+def describe(value: Any, kernel: str, name: str) -> ArrayArgument | None:
+    """``value`` as an array, None if it isn't one.
+
+    ``kernel`` and ``name`` are for messages. Raises E0501 for an array of a type that kernels do
+    not take, E0513 for one on a device without a backend, E0515 for one that is not aligned.
+    """
+    try:
+        found = inspect(value)
+    except Refused as refused:
+        raise error(
+            "E0501",
+            kernel=kernel,
+            name=name,
+            type=refused.type,
+            hint=refused.hint,
+            argument=name,
+        ) from None
+    except Elsewhere as elsewhere:
+        raise _elsewhere(elsewhere, kernel, name) from None
+    if found is not None and found.address % (found.element.itemsize or 1):
+        size = found.element.itemsize
+        raise error(
+            "E0515",
+            kernel=kernel,
+            name=name,
+            text=f"its address is not a multiple of the {size} bytes of an element",
+            hint="pass a copy",
+            argument=name,
+        )
+    return found
+
+
+def _elsewhere(problem: Elsewhere, kernel: str, name: str) -> TritiumError:
+    return error(
+        "E0513",
+        kernel=kernel,
+        name=name,
+        device=problem.device,
+        text=problem.reason,
+        hint=problem.hint,
+        argument=name,
+    )
+
+
+def inspect(value: Any) -> ArrayArgument | None:
+    """``value`` as an array, None if it isn't one. Raises ``Refused`` and ``Elsewhere``."""
+    if isinstance(value, np.ndarray):
+        return _from_numpy(value)
+    if isinstance(value, TensorWrapper):
+        base = inspect(value.base)
+        assert base is not None
+        return base._replace(element=value.dtype)
+    if isinstance(value, (np.generic, type)):
+        # NumPy's scalars, and classes, show the protocols of arrays too.
+        return None
+    if callable(getattr(value, "data_ptr", None)) and hasattr(value, "dtype"):
+        return _from_torch(value)
+    if hasattr(value, "__cuda_array_interface__"):
+        raise Elsewhere("a CUDA device")
+    if hasattr(value, "__array_interface__"):
+        return _from_interface(value)
+    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+        return _from_dlpack(value)
+    return None
+
+
+# ---- NumPy ---------------------------------------------------------------------------------------
+
+
+def _from_numpy(array: np.ndarray[Any, Any]) -> ArrayArgument:
+    element = numpy_element(array.dtype)
+    address: int = array.__array_interface__["data"][0]
+    low, high = _numpy_storage(array)
+    return ArrayArgument(element, address, CPU, array.flags.writeable, low, high, array)
+
+
+def numpy_element(dtype: np.dtype[Any]) -> DType:
+    """The kernel's type for NumPy's. Raises ``Refused`` where there is none."""
+    try:
+        return from_numpy(dtype)
+    except KeyError:
+        raise Refused(f"NumPy array of {dtype}", _advice(dtype)) from None
+
+
+def _advice(dtype: np.dtype[Any]) -> str:
+    if dtype.kind == "c":
+        part = "np.float32" if dtype.itemsize == 8 else "np.float64"
+        return f"pass x.view({part}): the real and imaginary parts alternate"
+    if dtype.kind == "O":
+        return "convert it: x.astype(np.float32)"
+    if dtype.kind in "mM":
+        return "pass x.view(np.int64)"
+    if dtype.names is not None:
+        return f"pass one field of it: x[{dtype.names[0]!r}]"
+    if not dtype.isnative:
+        return 'convert it: x.astype(x.dtype.newbyteorder("="))'
+    return "convert it with astype to a type of tritium.language"
+
+
+def _numpy_storage(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """The bytes [low, high) of the memory that an array is a view of."""
+    low, high = _extent(array)
+    base = array.base
+    while base is not None:
+        if isinstance(base, np.ndarray):
+            below = _extent(base)
+        elif callable(getattr(base, "untyped_storage", None)):
+            below = _torch_storage(base)
+        elif (held := _buffer(base)) is not None:
+            below = _extent(held)
+        else:
+            # as_strided keeps the array it was given in an object of its own.
+            base = getattr(base, "base", None)
+            continue
+        low, high = min(low, below[0]), max(high, below[1])
+        base = getattr(base, "base", None)
+    return low, high
+
+
+def _buffer(owner: Any) -> np.ndarray[Any, Any] | None:
+    """The memory of an object with Python's buffer protocol."""
+    if isinstance(owner, memoryview):
+        owner = owner.obj
+    try:
+        return np.frombuffer(owner, np.uint8)
+    except (TypeError, ValueError, BufferError, AttributeError):
+        # It has no buffer, or one of several pieces.
+        return None
+
+
+def _extent(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    address: int = array.__array_interface__["data"][0]
+    return address_range(address, array.shape, array.strides, array.itemsize)
+
+
+def address_range(
+    address: int, shape: Sequence[int], strides: Sequence[int], size: int
+) -> tuple[int, int]:
+    """The bytes [low, high) that the elements lie in; strides and ``size`` are in bytes."""
+    if 0 in shape:
+        return address, address
+    reach = [stride * (extent - 1) for stride, extent in zip(strides, shape)]
+    low = address + sum(step for step in reach if step < 0)
+    return low, address + sum(step for step in reach if step > 0) + size
+
+
+# ---- torch, and what looks like it ---------------------------------------------------------------
+
+
+def _from_torch(tensor: Any) -> ArrayArgument:
+    spelling = str(tensor.dtype).rpartition(".")[2]
+    try:
+        element = tensor.dtype if isinstance(tensor.dtype, DType) else from_name(spelling)
+    except KeyError:
+        hint = "pass torch.view_as_real(x)" if "complex" in spelling else "convert it: x.to(dtype)"
+        raise Refused(f"tensor of {spelling}", hint) from None
+    device = str(getattr(tensor, "device", CPU))
+    if device.partition(":")[0] != CPU:
+        raise Elsewhere(device, NO_CUDA, "copy it to the CPU first: x.cpu()")
+    try:
+        address = int(tensor.data_ptr())
+    except RuntimeError as problem:
+        # A sparse, functional or otherwise unusual tensor.
+        raise Refused(type(tensor).__name__, str(problem).splitlines()[0]) from None
+    low, high = _torch_storage(tensor)
+    return ArrayArgument(element, address, CPU, True, low, high, tensor)
+
+
+def _torch_storage(tensor: Any) -> tuple[int, int]:
+    storage_of = getattr(tensor, "untyped_storage", None)
+    if not callable(storage_of):
+        return EVERYWHERE
+    storage: Any = storage_of()
+    low = int(storage.data_ptr())
+    return low, low + int(storage.nbytes())
+
+
+# ---- other protocols -----------------------------------------------------------------------------
+
+
+def _from_interface(value: Any) -> ArrayArgument:
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as problem:
+        raise Refused(type(value).__name__, str(problem)) from None
+    return _from_numpy(array)._replace(owner=value)
+
+
+def _from_dlpack(value: Any) -> ArrayArgument:
+    device = dlpack.device_of(value)
+    if device != CPU:
+        raise Elsewhere(device)
+    found = dlpack.read(value)
+    element = found.element
+    if element is None:
+        raise Refused(f"{type(value).__name__} of {found.dtype_name}", "convert it first")
+    strides = [stride * element.itemsize for stride in found.strides]
+    low, high = address_range(found.address, found.shape, strides, element.itemsize)
+    return ArrayArgument(element, found.address, CPU, found.writable, low, high, found.capsule)
+
+
+# ---- Triton's host-side helpers ------------------------------------------------------------------
+
+
+class TensorWrapper:
+    """An array whose elements kernels see as ``dtype``; what ``reinterpret`` returns."""
+
+    def __init__(self, base: Any, dtype: DType) -> None:
+        self.base = base
+        self.dtype = dtype
+        self.data = getattr(base, "data", base)
+        self.device = getattr(base, "device", CPU)
+        self.shape = base.shape
+
+    def data_ptr(self) -> int:
+        """The byte address of the first element."""
+        found = inspect(self.base)
+        assert found is not None
+        return found.address
+
+    def stride(self, *axis: int) -> Any:
+        """The strides in elements, or that of one axis."""
+        if not isinstance(self.base, np.ndarray):
+            return self.base.stride(*axis)
+        strides = tuple(step // self.base.itemsize for step in self.base.strides)
+        return strides[axis[0]] if axis else strides
+
+    def element_size(self) -> int:
+        """Bytes an element takes."""
+        return self.dtype.itemsize
+
+    def cpu(self) -> TensorWrapper:
+        """A copy in the CPU's memory; itself where it is there already."""
+        return self if isinstance(self.base, np.ndarray) else self._like(self.base.cpu())
+
+    def copy_(self, other: TensorWrapper) -> TensorWrapper:
+        """Take the elements of another wrapper."""
+        if isinstance(self.base, np.ndarray):
+            np.copyto(self.base, other.base)
+        else:
+            self.base.copy_(other.base)
+        return self
+
+    def clone(self) -> TensorWrapper:
+        """A copy of its own."""
+        numpy = isinstance(self.base, np.ndarray)
+        return self._like(self.base.copy() if numpy else self.base.clone())
+
+    def to(self, device: Any) -> TensorWrapper:
+        """A copy on ``device``."""
+        return self._like(self.base.to(device))
+
+    def new_empty(self, sizes: Sequence[int]) -> TensorWrapper:
+        """Uninitialised, of another shape."""
+        if isinstance(self.base, np.ndarray):
+            return self._like(np.empty(sizes, self.base.dtype))
+        return self._like(self.base.new_empty(sizes))
+
+    def _like(self, base: Any) -> TensorWrapper:
+        return TensorWrapper(base, self.dtype)
+
+    def __str__(self) -> str:
+        return f"TensorWrapper[{self.dtype}]({self.base})"
+
+
+def reinterpret(tensor: Any, dtype: DType) -> Any:
+    """A view of an array whose elements kernels see as ``dtype``, bit for bit.
+
+    A wrapper is wrapped anew, and the array itself is returned where it has that type anyway.
+    Raises E0501 (a ``TypeError``) for anything else.
+    """
+    if isinstance(tensor, TensorWrapper):
+        return tensor.base if dtype == tensor.base.dtype else TensorWrapper(tensor.base, dtype)
+    if describe(tensor, "reinterpret", "tensor") is None:
+        kind = type(tensor).__name__
+        hint = "pass a tensor or a NumPy array"
+        raise error("E0501", kernel="reinterpret", name="tensor", type=kind, hint=hint)
+    return TensorWrapper(tensor, dtype)
+
+
+class MockTensor:
+    """Stands for a tensor of a dtype in ``warmup``, which compiles without running."""
+
+    def __init__(self, dtype: Any, shape: Sequence[int] | None = None) -> None:
+        self.dtype = dtype
+        self.shape = [1] if shape is None else list(shape)
+        self.device = CPU
+
+    @staticmethod
+    def wrap_dtype(value: Any) -> Any:
+        """A ``MockTensor`` for a dtype of torch or of the language; anything else as it is."""
+        if isinstance(value, DType):
+            return MockTensor(value)
+        kind = type(value)
+        is_torch = kind.__name__ == "dtype" and kind.__module__ == "torch"
+        return MockTensor(value) if is_torch else value
+
+    def stride(self) -> tuple[int, ...]:
+        """Row-major strides, in elements."""
+        return tuple(math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape)))
+
+    @staticmethod
+    def data_ptr() -> int:
+        """0, which counts as aligned."""
+        return 0
+
+    @staticmethod
+    def ptr_range() -> int:
+        """0: there is no memory."""
+        return 0

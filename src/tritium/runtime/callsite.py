@@ -1,0 +1,101 @@
+"""Where a launch stands in the user's program, and which of its arguments a message is about."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import linecache
+import os
+import sys
+import types
+
+from tritium.diagnostics import Loc, TritiumError
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def place(problem: TritiumError, names: list[str]) -> TritiumError:
+    """Give an error of a launch its place, unless it has one: the argument, else the whole call.
+
+    ``names`` are the kernel's parameters in order.
+    """
+    if problem.loc is None:
+        problem.loc = launch_loc(problem.argument, names)
+    return problem
+
+
+def launch_loc(argument: str | None = None, names: list[str] | None = None) -> Loc | None:
+    """The call outside of Tritium that led here, or the expression in it for one ``argument``."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    call = _call_range(frame)
+    if argument is None or call.end_line == 0:
+        return call
+    return _argument_range(call, argument, names or []) or call
+
+
+def _call_range(frame: types.FrameType) -> Loc:
+    code, line = frame.f_code, frame.f_lineno
+    file = code.co_filename
+    name = "" if code.co_name == "<module>" else code.co_name
+    if sys.version_info >= (3, 11):
+        at = next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None))
+        first, last, start, stop = at
+        if first is not None and last is not None and start is not None and stop is not None:
+            begin, end = _characters(file, first, start), _characters(file, last, stop)
+            return Loc(file, first, begin, last, end, name)
+    # Python 3.10 knows the line only.
+    text = linecache.getline(file, line).rstrip()
+    return Loc(file, line, len(text) - len(text.lstrip()), line, len(text), name)
+
+
+def _characters(file: str, line: int, offset: int) -> int:
+    """A column in characters from one in UTF-8 bytes."""
+    return len(linecache.getline(file, line).encode()[:offset].decode(errors="replace"))
+
+
+def _argument_range(call: Loc, argument: str, names: list[str]) -> Loc | None:
+    """The place of an argument's expression in the text of the call; None where it has none."""
+    lines = [linecache.getline(call.file, at) for at in range(call.line, call.end_line + 1)]
+    if not all(lines):
+        return None
+    # The range starts in the middle of a line: blanks keep the columns, a bracket the newlines.
+    lines[-1] = lines[-1][: call.end_col]
+    lines[0] = lines[0][call.col :]
+    try:
+        node = ast.parse(f"({''.join(lines)}\n)", mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    found = _expression(node, argument, names) if isinstance(node, ast.Call) else None
+    if found is None or found.end_lineno is None or found.end_col_offset is None:
+        return None
+    begin = _position(call, lines, found.lineno, found.col_offset)
+    end = _position(call, lines, found.end_lineno, found.end_col_offset)
+    return Loc(call.file, *begin, *end, call.function)
+
+
+def _expression(call: ast.Call, argument: str, names: list[str]) -> ast.expr | None:
+    for keyword in call.keywords:
+        if keyword.arg == argument:
+            return keyword.value
+    if argument == "grid":
+        return call.func.slice if isinstance(call.func, ast.Subscript) else None
+    if argument not in names:
+        return None
+    index = names.index(argument)
+    before = call.args[: index + 1]
+    if len(before) <= index or any(isinstance(each, ast.Starred) for each in before):
+        return None
+    return before[index]
+
+
+def _position(call: Loc, lines: list[str], line: int, offset: int) -> tuple[int, int]:
+    """Line and column in the file of a place in the bracketed text, whose offsets are bytes."""
+    text = lines[line - 1]
+    if line == 1:
+        # The bracket takes one byte of the first line.
+        return call.line, call.col + len(text.encode()[: offset - 1].decode(errors="replace"))
+    return call.line + line - 1, len(text.encode()[:offset].decode(errors="replace"))
