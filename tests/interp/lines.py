@@ -12,13 +12,22 @@ import tritium.ops.hints
 MODULE_NUMBER = 3
 
 
+# The layout is what is tested.
+# fmt: off
 def assignments(a, b):
     x = 7
-    y = a + b
-    p, q = 1, (2, 3)
+    y = (
+        a
+        + b
+    )
+    p, q = 1, (2,
+               3)
     p, q = q, p
     y += 2
-    y += a * 2
+    y += (
+        a
+        * 2
+    )
     z: int = 4
     (w := 5)
     u = v = a
@@ -28,7 +37,9 @@ def assignments(a, b):
     ]
     items += [x]
     items[0] = 9
-    items[1] += 1
+    items[
+        1
+    ] += 1
     first, *rest = items
     return x, y, p, q, z, w, u, v, first, rest
 
@@ -36,7 +47,7 @@ def assignments(a, b):
 def conditions(a, b):
     if a and b:
         x = a
-    if (a and b) or not a:
+    if a and b or not a:
         x = b
     elif a < b < 5:
         x = 1
@@ -45,19 +56,35 @@ def conditions(a, b):
     y = a if a < b else b
     if 0 <= a <= b < 10:
         y = a
-    z = a or b or (a and b)
+    z = a or b or (
+        a
+        and b
+    )
     return x, y, z, a is None, b is not None
 
 
 def long_conditions(a, b):
-    if (a and b) or not a:
+    if (
+        a
+        and b
+        or not a
+    ):
         x = b
     else:
         x = 2
-    y = a if a < b else b
-    if 0 <= a <= (b) < 10:
+    y = (
+        a if
+        a < b
+        else
+        b
+    )
+    if 0 <= a <= (
+        b
+    ) < 10:
         y = a
-    while x > 0 and (x < 1000):
+    while x > 0 and (
+        x < 1000
+    ):
         x -= 50
     return y
 
@@ -78,7 +105,10 @@ def loops(a, b):
     while total > 0:
         total -= 50
     values = [i * 2 for i in range(4) if i < 3 and i > 0]
-    squares = {k: k * k for k in (1, 2)}
+    squares = {
+        k: k * k
+        for k in (1, 2)
+    }
     low = min(
         a,
         b,
@@ -104,7 +134,10 @@ def python(a, b):
     try:
         try:
             x = inner(b)
-            raise ValueError("x" if x else "y")
+            raise ValueError(
+                "x" if x else
+                "y"
+            )
         except ValueError as problem:
             text = f"{problem} {a and b} {1 < a < 3!r}"
         finally:
@@ -121,7 +154,10 @@ def python(a, b):
         case _:
             y = 7
     del x
-    assert a and b, "never"
+    assert a, "never"
+    assert (
+        b
+    )
     return text, y, z, deep()(3), Local.field
 
 
@@ -158,11 +194,8 @@ def make(captured):
 
 
 closed = make(10)
-one_line = lambda: None  # noqa: E731
-
-
-def compact(a, b):
-    return a if a and b else b
+def compact(a, b): return a if a and b else b  # noqa: E704
+# fmt: on
 
 
 EXACT = [assignments, conditions, loops, decorated, closed, compact]
