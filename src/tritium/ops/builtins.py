@@ -116,15 +116,8 @@ def maximum(*args: Any, propagate_nan: Any = None) -> Any:
 
 
 def device_print(*args: Any, **kwargs: Any) -> None:
-    """``print``: ``tl.device_print`` where that exists. Raises E0110 otherwise."""
-    printer = SURFACE.get("device_print")
-    if printer is None:
-        raise error(
-            "E0110",
-            construct="print",
-            hint="tl.static_print prints at compile time; TRITON_INTERPRET=1 runs print as Python",
-        )
-    printer(*args, **kwargs)
+    """``print``: ``tl.device_print``."""
+    SURFACE["device_print"](*args, **kwargs)
 
 
 _IN_KERNEL: dict[Any, Any] = {

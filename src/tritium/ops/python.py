@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ import numpy as np
 from tritium.diagnostics import TritiumError, error
 from tritium.ir.dtypes import int1, int64
 
-from .constants import constant_dtype, number, to_tile
 from .constants import describe as describe_operand
+from .constants import number, to_tile
 from .constexpr import constexpr, unwrap
 from .emit import METHODS
 from .tile import Tile
@@ -33,7 +34,8 @@ _CONSTANTS = (bool, int, float, complex, str, enum.Enum, np.generic)
 def wrap(value: Any) -> Any:
     """A Python object as a kernel value: constants as ``constexpr``, sequences as tuples."""
     known = unwrap(value)
-    if isinstance(known, _CONSTANTS):
+    # A function in a constexpr runs at compile time: unwrapped, it would be refused.
+    if isinstance(known, _CONSTANTS) or (known is not value and isinstance(known, FunctionType)):
         return value if isinstance(value, constexpr) else constexpr(known)
     if isinstance(known, (tuple, list)):
         return TileTuple(map(wrap, known), getattr(type(known), "_fields", None))
@@ -138,8 +140,6 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "~": operator.invert,
 }
 
-_ADVICE = {"@": "use tl.dot(a, b)", "**": "multiply, or use tl.exp2(y * tl.log2(x))"}
-
 
 def binary(symbol: str, left: Any, right: Any) -> Any:
     """``left <symbol> right``. Raises E0201 for operands that it isn't defined for."""
@@ -153,7 +153,7 @@ def binary(symbol: str, left: Any, right: Any) -> Any:
             op=symbol,
             left=describe(left),
             right=describe(right),
-            hint=_ADVICE.get(symbol, "operands must be tiles or numbers"),
+            hint="operands must be tiles or numbers",
         ) from cause
 
 
@@ -214,15 +214,6 @@ class Combination:
         return self.decided
 
 
-def combine(word: str, operands: Iterable[Callable[[], Any]]) -> Any:
-    """``and`` or ``or`` of values that are computed on demand, by ``Combination``."""
-    made = Combination(word)
-    for compute in operands:
-        if made.add(compute()):
-            break
-    return made.value
-
-
 def negate(value: Any) -> Any:
     """``not value``: of a tile element by element (int1 only), else of Python's truth value."""
     if isinstance(value, Tile):
@@ -261,15 +252,6 @@ def _run_time_condition(tile: Tile) -> Tile:
         return scalar
     tested: Tile = METHODS["__ne__"](scalar, 0)
     return tested
-
-
-def natural_type(value: Any) -> Any:
-    """The type of a tile, or of the scalar tile that a number becomes; None for anything else."""
-    known = unwrap(value)
-    if isinstance(known, Tile):
-        return known.type
-    plain_number = number(known)
-    return None if plain_number is None else constant_dtype(plain_number)
 
 
 # ---- attributes ----------------------------------------------------------------------------------
