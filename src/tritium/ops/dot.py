@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tritium.diagnostics import TritiumError, error
 from tritium.ir.core import Op, Value, attribute, op, operand, optional
 from tritium.ir.dtypes import (
+    FLOATS8,
     DType,
     Type,
     bfloat16,
@@ -18,21 +21,40 @@ from tritium.ir.dtypes import (
     float64,
     int8,
     int32,
+    uint8,
 )
 from tritium.ir.types import TileType
 
+from . import samples
 from .codecs import decode, encode
 from .constants import describe, to_tile
 from .constexpr import unwrap
 from .create import static_int
 from .emit import emit_tile, surface
 from .shape import Reshape
+from .spec import AgreementTable, Array, Case, Order, Reject, Sample, given
 from .tile import Tile
 
 INPUT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 DEFAULT_PRECISION = "tf32"
 MULTIPLIED = (int8, float16, bfloat16, float32, float64)
 """Types whose operands must be equal; 8-bit floats may be mixed."""
+
+
+Shape = tuple[int, ...]
+
+CASE_SHAPES: tuple[tuple[Shape, Shape], ...] = (
+    ((5, 48), (48, 3)),
+    ((3, 1), (1, 5)),
+    ((1, 1), (1, 1)),
+    ((1, 80), (80, 1)),
+    ((16, 16), (16, 16)),
+    ((48, 5), (5, 80)),
+    ((33, 17), (17, 65)),
+    ((2, 3, 5), (2, 5, 7)),
+    ((3, 16, 32), (3, 32, 16)),
+)
+"""Shapes of the generated cases; the first is tried with every pair of types."""
 
 
 @op("dot.dot")
@@ -46,6 +68,11 @@ class Dot(Op):
     operands; interpreter and CPU never do. ``max_num_imprecise_acc`` bounds a GPU's run of
     shortened additions of fp8 products.
     """
+
+    agreement: ClassVar[AgreementTable] = {
+        executor: {dtype: Order(1.0) for dtype in (float16, float32, float64)}
+        for executor in ("reference", "cpu", "nvptx")
+    }
 
     a: Value = operand()
     b: Value = operand()
@@ -79,6 +106,76 @@ class Dot(Op):
             if acc is not None:
                 total = total + decode(acc, self.out_dtype)
             return encode(total, self.out_dtype)
+
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Every pair of types, odd extents, batches, with and without an accumulator."""
+        pairs = [(dtype, dtype) for dtype in MULTIPLIED]
+        pairs += [(left, right) for left in FLOATS8 for right in FLOATS8]
+        for position, shapes in enumerate(CASE_SHAPES):
+            for a, b in pairs if not position else pairs[: len(MULTIPLIED)]:
+                for wanted in (None, float16) if a is float16 or a.is_fp8() else (None,):
+                    for with_acc in (False, True):
+                        yield cls._case(a, b, shapes, result_dtype(a, b, wanted), with_acc)
+
+    @classmethod
+    def _case(
+        cls, a: DType, b: DType, shapes: tuple[Shape, Shape], out: DType, with_acc: bool
+    ) -> Case:
+        left, right = shapes
+        operands: dict[str, Sample] = {
+            "a": samples.ordinary(a, left, 1),
+            "b": samples.ordinary(b, right, 2),
+        }
+        if with_acc:
+            operands["acc"] = samples.ordinary(out, (*left[:-1], right[-1]), 3)
+        label = f"{list(left)} {a} @ {list(right)} {b} to {out}{' + acc' * with_acc}"
+        magnitude = None if out is int32 else functools.partial(_magnitude, a, b, out)
+        return Case(cls, label, operands, {"out_dtype": out}, magnitude=magnitude)
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """Types that don't multiply, ranks and extents that don't meet, options."""
+        x, y = samples.floats(3, 4), samples.floats(4, 5)
+        half, half_y = given(float16, 3, 4), given(float16, 4, 5)
+        brain, brain_y = given(bfloat16, 3, 4), given(bfloat16, 4, 5)
+
+        def attempt(*args: Any, **options: Any) -> Any:
+            return lambda: dot(*args, **options)
+
+        yield Reject("uint8", "E0201", attempt(given(uint8, 3, 4), given(uint8, 4, 5)), "other")
+        yield Reject("int32", "E0201", attempt(given(int32, 3, 4), given(int32, 4, 5)), "other")
+        yield Reject("two types", "E0201", attempt(half, y), "other")
+        yield Reject("a vector", "E0204", attempt(samples.floats(3), y), "input")
+        yield Reject("a number", "E0204", attempt(x, 1.0), "other")
+        yield Reject("K differs", "E0206", attempt(x, x), "other")
+        batches = attempt(samples.floats(2, 3, 4), samples.floats(3, 4, 5))
+        yield Reject("batches differ", "E0206", batches, "other")
+        yield Reject("ranks differ", "E0206", attempt(samples.floats(2, 3, 4), y), "other")
+        yield Reject("acc's shape", "E0204", attempt(x, y, samples.floats(3, 4)), "acc")
+        yield Reject("acc's type", "E0204", attempt(x, y, given(float16, 3, 5)), "acc")
+        wrong = attempt(half, half_y, out_dtype=bfloat16)
+        yield Reject("a bf16 result", "E0210", wrong, "out_dtype")
+        brains = attempt(brain, brain_y, given(bfloat16, 3, 5))
+        yield Reject("a bf16 accumulator", "E0210", brains, "out_dtype")
+        integer = attempt(half, half_y, out_dtype=int32)
+        yield Reject("an integer result", "E0210", integer, "out_dtype")
+        name = attempt(x, y, out_dtype="fp32")
+        yield Reject("a dtype by name", "E0204", name, "out_dtype")
+        precision = attempt(x, y, input_precision="fast")
+        yield Reject("a precision", "E0606", precision, "input_precision")
+        both = attempt(x, y, input_precision="ieee", allow_tf32=True)
+        yield Reject("both precisions", "E0206", both, "allow_tf32")
+        runtime = attempt(x, y, max_num_imprecise_acc=given(int32))
+        yield Reject("a runtime bound", "E0205", runtime, "max_num_imprecise_acc")
+
+
+def _magnitude(a: DType, b: DType, out: DType, x: Array, y: Array, acc: Any = None) -> Array:
+    """The number of additions times the sum of the terms' absolute values, for an order's bound."""
+    total = np.matmul(np.abs(decode(x, a)), np.abs(decode(y, b)))
+    if acc is not None:
+        total = total + np.abs(decode(acc, out))
+    return np.asarray((x.shape[-1] + 1) * total)
 
 
 def _float(value: Value) -> DType:

@@ -9,39 +9,46 @@ being what came first. So the bits depend on nothing but the shape.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tritium.diagnostics import error
+from tritium.diagnostics import TritiumError, error
 from tritium.ir.core import PURE, Op, Region, Value, attribute, op, operand, operands, region
 from tritium.ir.dtypes import (
     INTEGERS,
     STANDARD_FLOATS,
     DType,
     Type,
+    bfloat16,
     float32,
     from_numpy,
     int1,
+    int8,
     int32,
     uint32,
 )
-from tritium.ir.types import shaped
+from tritium.ir.types import PointerType, shaped
 
+from . import samples
 from .arith import extremum
 from .callable import composite
 from .cast import cast
+from .codecs import decode
+from .combines import add_region, argmin_region, maximum_region, welford_region
 from .constants import to_tile
 from .constexpr import unwrap
 from .control import Yield
 from .create import arange
 from .elementwise import compute_storage
-from .emit import emit, emit_tile, surface, tracer_of
+from .emit import SURFACE, emit, emit_tile, surface, tracer_of
 from .memory import storage
 from .select import where
 from .shape import ExpandDims, broadcast_tile, flatten, wrap_axis
+from .spec import AgreementTable, Case, Order, Reject, Sample, given
 from .tile import Tile
 from .tuples import TileTuple
 
@@ -51,8 +58,30 @@ Combine: TypeAlias = Callable[[Sequence[Array], Sequence[Array]], Sequence[Array
 INNERMOST_PARTIALS = 64
 OTHER_PARTIALS = 4
 
-SUMMED = tuple(dtype for dtype in INTEGERS if dtype is not int1) + STANDARD_FLOATS
+REDUCED = tuple(dtype for dtype in INTEGERS if dtype is not int1) + STANDARD_FLOATS
 """Element types that sum, max and min take; the surface functions convert int1 and fp8 first."""
+
+
+CASE_SHAPES: tuple[tuple[tuple[int, ...], int], ...] = (
+    ((80,), 0),
+    ((3, 5), 0),
+    ((1,), 0),
+    ((3,), 0),
+    ((5,), 0),
+    ((48,), 0),
+    ((64,), 0),
+    ((65,), 0),
+    ((200,), 0),
+    ((5, 80), 1),
+    ((80, 3), 0),
+    ((3, 1), 1),
+    ((1, 3), 0),
+    ((7, 200), 1),
+    ((2, 5, 3), 1),
+    ((2, 3, 48), 2),
+    ((6, 1, 2), 0),
+)
+"""Shapes and axes of the generated cases; the first two are tried with every element type."""
 
 
 def partials(shape: tuple[int, ...], axis: int) -> int:
@@ -100,6 +129,12 @@ def _drop_axis(name: str, input: Value, axis: int) -> Type:
     return shaped(input.scalar, shape[:axis] + shape[axis + 1 :])
 
 
+def _magnitude(dtype: DType, axis: int, x: Array) -> Array:
+    """The number of terms times the sum of their absolute values, for the bound of an order."""
+    values = decode(x, dtype) if dtype.is_floating() else x.astype(np.float64)
+    return np.asarray(x.shape[axis] * np.abs(values).sum(axis))
+
+
 class Reduction(Op):
     """Base of the reductions that have an operation of their own."""
 
@@ -118,7 +153,7 @@ class Reduction(Op):
         return self.x.scalar
 
     def infer(self) -> Type:
-        if self.x.scalar not in SUMMED:
+        if self.x.scalar not in REDUCED:
             raise error(
                 "E0204",
                 op=self.label,
@@ -138,6 +173,30 @@ class Reduction(Op):
             (result,) = in_order([x], self.axis, lambda a, b: [self.combine(a[0], b[0])])
         return result
 
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Every type, odd extents, every axis; ordinary values and special ones."""
+        for position, (shape, axis) in enumerate(CASE_SHAPES):
+            for dtype in (float32, int8) if position > 1 else REDUCED:
+                for make in (samples.ordinary, samples.tile):
+                    label = f"{dtype} {list(shape)} axis {axis} {make.__name__}"
+                    operands = {"x": make(dtype, shape)}
+                    magnitude = functools.partial(_magnitude, dtype, axis)
+                    yield Case(cls, label, operands, {"axis": axis}, magnitude=magnitude)
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """Scalars, axes out of range, pointers."""
+        call: Any = SURFACE[cls.mnemonic.partition(".")[2]]
+        x = samples.floats
+        yield Reject("a scalar", "E0204", lambda: call(x()), "input")
+        yield Reject("an axis past the end", "E0207", lambda: call(x(3, 4), 2), "axis")
+        yield Reject("an axis before the start", "E0207", lambda: call(x(3, 4), -3), "axis")
+        yield Reject("a runtime axis", "E0205", lambda: call(x(3), given(int32)), "axis")
+        yield Reject("several axes", "E0204", lambda: call(x(3, 4), (0, 1)), "axis")
+        pointer = PointerType(float32)
+        yield Reject("pointers", "E0204", lambda: call(given(pointer, 4)), "input")
+
 
 @op("reduce.sum")
 class Sum(Reduction):
@@ -145,6 +204,10 @@ class Sum(Reduction):
 
     Float partials start at +0.0, so a sum of negative zeros is +0.0.
     """
+
+    agreement: ClassVar[AgreementTable] = {
+        "nvptx": {dtype: Order(1.0) for dtype in STANDARD_FLOATS}
+    }
 
     def combine(self, left: Array, right: Array) -> Array:
         return compute_storage(np.add, self.dtype, [left, right])
@@ -240,6 +303,59 @@ class Reduce(Op):
             return [np.broadcast_to(each, old.shape) for each, old in zip(merged, left)]
 
         return tuple(in_order(inputs, self.axis, combine))
+
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Sums, maxima, the two-value argmin and Welford's three, on every shape."""
+        for shape, axis in CASE_SHAPES:
+            for dtype in (float32, int8, bfloat16):
+                for make, region_of in (("add", add_region), ("max", maximum_region)):
+                    regions = {"combine": functools.partial(region_of, dtype)}
+                    inputs = (samples.ordinary(dtype, shape),)
+                    yield cls._case(f"{make} {dtype}", inputs, axis, regions)
+                indices = np.broadcast_to(
+                    np.arange(shape[axis], dtype=np.int32),
+                    shape[:axis] + shape[axis + 1 :] + (shape[axis],),
+                )
+                index = Sample(shaped(int32, shape), np.moveaxis(indices, -1, axis))
+                regions = {"combine": functools.partial(argmin_region, dtype)}
+                yield cls._case(
+                    f"argmin {dtype}", (samples.ordinary(dtype, shape), index), axis, regions
+                )
+            triple = tuple(samples.ordinary(float32, shape, seed) for seed in range(2))
+            weights = Sample(shaped(float32, shape), np.ones(shape, np.float32))
+            yield cls._case("welford", (*triple, weights), axis, {"combine": welford_region})
+
+    @classmethod
+    def _case(
+        cls,
+        label: str,
+        inputs: tuple[Sample, ...],
+        axis: int,
+        regions: Mapping[str, Callable[[], Region]],
+    ) -> Case:
+        shape = list(inputs[0].type.shape)
+        return Case(
+            cls, f"{label} {shape} axis {axis}", {"inputs": inputs}, {"axis": axis}, regions
+        )
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """Inputs that differ in shape, combine functions that return something else."""
+        x = samples.floats
+        add = lambda a, b: a + b  # noqa: E731
+        pair = lambda a, b, c, d: (a, b)  # noqa: E731
+        yield Reject("a scalar", "E0204", lambda: reduce(x(), 0, add), "input")
+        yield Reject("nothing", "E0204", lambda: reduce((), 0, add), "input")
+        yield Reject("two shapes", "E0206", lambda: reduce((x(3), x(4)), 0, pair), "input")
+        yield Reject("a runtime axis", "E0205", lambda: reduce(x(3), given(int32), add), "axis")
+        yield Reject("an axis", "E0207", lambda: reduce(x(3), 1, add), "axis")
+        compares = lambda: reduce(x(3), 0, lambda a, b: a > b)  # noqa: E731
+        yield Reject("another type", "E0206", compares, "combine_fn")
+        twice = lambda: reduce(x(3), 0, lambda a, b: (a, b))  # noqa: E731
+        yield Reject("two results", "E0206", twice, "combine_fn")
+        indices = lambda: max(x(3), return_indices=True)  # noqa: E731
+        yield Reject("indices without an axis", "E0206", indices, "axis")
 
 
 def _wrong_results(got: Sequence[Type], wanted: Sequence[Type]) -> TritiumError:
