@@ -29,9 +29,10 @@ from tritium.ir.dtypes import (
 from tritium.ir.types import PointerType
 
 from .cast import convert_tile
+from .codecs import to_compute
 from .constants import describe, number, to_tile
 from .constexpr import constexpr, unwrap
-from .elementwise import Array, Binary, Elementwise, Ternary, Unary
+from .elementwise import Array, Binary, Elementwise, Ternary, Unary, compute_storage
 from .emit import emit_tile, surface
 from .fused import fma as fused_multiply_add
 from .memory import offset_pointer
@@ -42,8 +43,10 @@ from .tile import Tile
 XY: Names = ("x", "y")
 
 
-def operator_rejects(spelled: Callable[[Any, Any], Any]) -> Iterator[Reject]:
-    """What every binary operator on numbers refuses."""
+def operator_rejects(
+    spelled: Callable[[Any, Any], Any], *, pointer_at: str = "right", float_at: str = "right"
+) -> Iterator[Reject]:
+    """What every binary operator on numbers refuses; which of two wrong operands it names."""
     pointer = PointerType(float32)
 
     def attempt(left: Any, right: Any) -> Callable[[], object]:
@@ -53,14 +56,13 @@ def operator_rejects(spelled: Callable[[Any, Any], Any]) -> Iterator[Reject]:
 
         return run
 
-    yield Reject("two pointers", "E0201", attempt(pointer, pointer), "right")
-    yield Reject("fp8 with int32", "E0201", attempt(float8e5, int32), "right")
+    yield Reject("two pointers", "E0201", attempt(pointer, pointer), pointer_at)
+    yield Reject("fp8 with int32", "E0201", attempt(float8e5, int32), float_at)
     yield Reject("a string", "E0201", attempt(int32, "1"), "right")
     yield Reject("None", "E0201", attempt(int32, None), "right")
     yield Reject("a constant above int8", "E0203", attempt(int8, 128), "right")
     yield Reject("a constant above int32", "E0203", attempt(int32, 2**31), "right")
     yield Reject("a negative constant with uint8", "E0203", attempt(uint8, -1), "right")
-    yield Reject("a negative constant on the left", "E0203", attempt(-1, uint8), "left")
 
     def unequal() -> object:
         return spelled(given(int32, 4), given(int32, 8))
@@ -80,6 +82,9 @@ class Add(Binary):
     def rejects(cls) -> Iterator[Reject]:
         """What ``+`` refuses."""
         yield from operator_rejects(operator.add)
+        yield Reject(
+            "a constant on the left", "E0203", lambda: operator.add(-1, given(uint8)), "left"
+        )
         pointer = PointerType(float32)
         yield Reject("a float offset", "E0201", lambda: given(pointer) + 1.0, "right")
         yield Reject("unary plus", "E0210", lambda: +given(int32), "x")
@@ -181,7 +186,7 @@ class Idiv(Binary):
     @classmethod
     def rejects(cls) -> Iterator[Reject]:
         """What ``//`` refuses."""
-        yield from operator_rejects(operator.floordiv)
+        yield from operator_rejects(operator.floordiv, float_at="left")
         yield Reject("a float", "E0201", lambda: given(float32) // 2, "left")
         yield Reject("a float divisor", "E0201", lambda: given(int32) // 2.0, "right")
         yield Reject("mixed signedness", "E0201", lambda: given(int32) // given(uint32), "right")
@@ -207,6 +212,22 @@ class Rem(Binary):
         yield Reject("mixed signedness", "E0201", lambda: given(int32) % given(uint32), "right")
 
 
+def _with_sign(op: Unary, x: Any, change: Callable[[Array, Any], Array]) -> Array:
+    """``op`` on storage: for floats ``change`` of the bits and the sign bit, else ``compute``."""
+    dtype, x = op.x.scalar, np.asarray(x)
+    assert isinstance(dtype, DType)
+    if not dtype.is_floating():
+        with np.errstate(all="ignore"):
+            return compute_storage(op.compute, dtype, [x])
+    bits = x.view(f"u{dtype.itemsize}")
+    changed = np.asarray(change(bits, bits.dtype.type(dtype.format.sign_pattern)))
+    if not dtype.format.has_negative_zero:
+        # The pattern of -0 is NaN: it stays, and so does zero.
+        changed = np.where(bits & bits.dtype.type(dtype.format.sign_pattern - 1), changed, bits)
+    result: Array = changed.view(dtype.numpy)
+    return result
+
+
 @op("arith.neg")
 class Neg(Unary):
     """The negative: floats change their sign bit, integers wrap."""
@@ -214,6 +235,9 @@ class Neg(Unary):
     def compute(self, *arrays: Array) -> Any:
         (x,) = arrays
         return -x
+
+    def evaluate(self, machine: Any, *arrays: Any) -> Any:
+        return _with_sign(self, arrays[0], lambda bits, sign: bits ^ sign)
 
     @classmethod
     def rejects(cls) -> Iterator[Reject]:
@@ -228,6 +252,9 @@ class Abs(Unary):
     def compute(self, *arrays: Array) -> Any:
         (x,) = arrays
         return np.abs(x)
+
+    def evaluate(self, machine: Any, *arrays: Any) -> Any:
+        return _with_sign(self, arrays[0], lambda bits, sign: bits & ~sign)
 
     @classmethod
     def rejects(cls) -> Iterator[Reject]:
@@ -283,6 +310,12 @@ class Umulhi(Binary):
         yield Reject("fp32", "E0204", lambda: umulhi(given(float32), 1.0), "x")
 
 
+def _dtype(op: Elementwise) -> DType:
+    dtype = op.operands[0].scalar
+    assert isinstance(dtype, DType)
+    return dtype
+
+
 class Extremum(Binary):
     """Base of maximum and minimum.
 
@@ -292,8 +325,10 @@ class Extremum(Binary):
     propagate_nan: bool = attribute(False)
     larger: ClassVar[bool]
 
-    def compute(self, *arrays: Array) -> Any:
-        return extremum(*arrays, larger=self.larger, propagate_nan=self.propagate_nan)
+    def evaluate(self, machine: Any, *arrays: Any) -> Any:
+        x, y = arrays
+        propagate = self.propagate_nan
+        return extremum(x, y, _dtype(self), larger=self.larger, propagate_nan=propagate)
 
     @classmethod
     def variants(cls) -> tuple[dict[str, Any], ...]:
@@ -347,10 +382,11 @@ class Clamp(Elementwise):
     hi: Value = operand()
     propagate_nan: bool = attribute(False)
 
-    def compute(self, *arrays: Array) -> Any:
+    def evaluate(self, machine: Any, *arrays: Any) -> Any:
         x, lo, hi = arrays
-        raised = extremum(x, lo, larger=True, propagate_nan=self.propagate_nan)
-        return extremum(raised, hi, larger=False, propagate_nan=self.propagate_nan)
+        dtype, propagate = _dtype(self), self.propagate_nan
+        raised = extremum(x, lo, dtype, larger=True, propagate_nan=propagate)
+        return extremum(raised, hi, dtype, larger=False, propagate_nan=propagate)
 
     @classmethod
     def variants(cls) -> tuple[dict[str, Any], ...]:
@@ -363,18 +399,21 @@ class Clamp(Elementwise):
         yield Reject("no bound", "E0210", lambda: clamp(given(float32), 0.0, None), "max")
 
 
-def extremum(x: Array, y: Array, *, larger: bool, propagate_nan: bool) -> Array:
-    """The larger or smaller of two arrays, as ``Maximum`` and ``Minimum`` say."""
-    if x.dtype.kind != "f":
-        return np.maximum(x, y) if larger else np.minimum(x, y)
-    # NumPy leaves open which zero it takes; the sign bit decides where the operands are equal.
-    negative = np.signbit(x)
-    of_equals = np.where(negative, y, x) if larger else np.where(negative, x, y)
-    if propagate_nan:
-        chosen = np.maximum(x, y) if larger else np.minimum(x, y)
-    else:
-        chosen = np.fmax(x, y) if larger else np.fmin(x, y)
-    return np.where(x == y, of_equals, chosen)
+def extremum(x: Any, y: Any, dtype: DType, *, larger: bool, propagate_nan: bool) -> Array:
+    """The larger or smaller of two arrays in storage form, as ``Maximum`` and ``Minimum`` say.
+
+    The result is one of the operands, bit for bit.
+    """
+    x, y = np.asarray(x), np.asarray(y)
+    if not dtype.is_floating():
+        return np.asarray(np.maximum(x, y) if larger else np.minimum(x, y))
+    a, b = to_compute(x, dtype), to_compute(y, dtype)
+    takes_y = (a < b) if larger else (a > b)
+    takes_y |= (a == b) & (np.signbit(a) if larger else np.signbit(b))
+    takes_y = np.where(np.isnan(a), not propagate_nan, takes_y)
+    takes_y = np.where(np.isnan(b), propagate_nan & ~np.isnan(a), takes_y)
+    chosen: Array = np.where(takes_y, y, x)
+    return chosen
 
 
 def _emit_binary(cls: type[Binary], left: Tile, right: Tile) -> Tile:

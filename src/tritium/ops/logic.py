@@ -41,7 +41,7 @@ class Bitwise(Binary):
     @classmethod
     def rejects(cls) -> Iterator[Reject]:
         """What every bitwise operator refuses."""
-        yield from operator_rejects(cls.spelled)
+        yield from operator_rejects(cls.spelled, pointer_at="left", float_at="left")
         pointer = PointerType(int32)
         yield Reject("floats", "E0201", lambda: cls.spelled(given(float32), 1), "left")
         yield Reject("an int with fp16", "E0201", lambda: cls.spelled(1, given(float16)), "right")

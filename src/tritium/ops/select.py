@@ -70,7 +70,7 @@ class Where(Op):
                 "x": Sample(type, x),
                 "y": Sample(type, y),
             }
-            yield Case(cls, f"{type}", operands)
+            yield Case(cls, f"{type}", operands, row=dtype)
 
     @classmethod
     def rejects(cls) -> Iterator[Reject]:

@@ -96,7 +96,8 @@ class Case:
     copied before a run, and its final contents belong to the results. ``oracle`` takes the
     operands' arrays (pointers as offsets) and gives the results by independent means: float64 or
     exact integers where the results round, else storage form; where it is None the tests look one
-    up by the operation's mnemonic. ``dtype`` is the row of the completeness table.
+    up by the operation's mnemonic. ``row`` is the element type that the case stands for in the
+    completeness table, where that isn't the first operand's.
     """
 
     op: type[Op]
@@ -108,10 +109,13 @@ class Case:
     oracle: Callable[..., Any] | None = None
     magnitude: Callable[..., Any] | None = None
     accumulator: DType | None = None
+    row: Type | None = None
 
     @property
     def dtype(self) -> Type:
-        """Element type of the first operand, else of the result."""
+        """``row``, else the element type of the first operand, else of the result."""
+        if self.row is not None:
+            return self.row
         for sample in self.samples():
             return sample.type.scalar
         made = self.attributes.get("dtype")

@@ -1,0 +1,132 @@
+"""Every operation, from its own statements: reference rule against an oracle, and its rejects."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.ops.harness import (
+    agreement_of,
+    all_operations,
+    all_rejects,
+    disagreement,
+    eager,
+    evaluate_case,
+    result_types,
+)
+from tests.ops.oracles import ORACLES, values
+
+from tritium.diagnostics import TritiumError
+from tritium.ir.core import Op
+from tritium.ir.dtypes import DType, Type
+from tritium.ops.spec import Array, Case, Exact, Reject, cases_of
+
+OPERATIONS = all_operations()
+REJECTS = all_rejects()
+LIMIT = 6000
+"""Most elements of a case that a Python oracle is asked for; longer ones are thinned out."""
+
+
+def with_cases() -> list[type[Op]]:
+    return [cls for cls in OPERATIONS if cases_of(cls)]
+
+
+@pytest.mark.parametrize("cls", OPERATIONS, ids=lambda cls: cls.mnemonic)
+def test_docstring_says_what_it_is(cls: type[Op]) -> None:
+    summary = (cls.__doc__ or "").strip().partition("\n\n")[0]
+    assert len(summary) > 10
+    assert summary.endswith((".", ":"))
+
+
+@pytest.mark.parametrize("cls", with_cases(), ids=lambda cls: cls.mnemonic)
+def test_reference_against_oracle(cls: type[Op]) -> None:
+    cases = cases_of(cls)
+    labels = [case.label for case in cases]
+    assert len(set(labels)) == len(labels), "labels name cases"
+    wrong = [f"{case.label}: {text}" for case in cases if (text := difference(case))]
+    assert wrong == []
+
+
+def difference(case: Case) -> str | None:
+    """What the reference rule has otherwise than the oracle; None for nothing."""
+    results = evaluate_case(case)
+    if case.op.mnemonic == "cast.bitcast":
+        same = results[0].tobytes() == case.samples()[0].data.tobytes()
+        return None if same else "the bits changed"
+    if case.oracle is not None:
+        return by_arrays(case, results)
+    oracle = ORACLES.get(case.op.mnemonic)
+    assert oracle is not None, f"{case.op.mnemonic} has no oracle"
+    arrays = [sample.data.reshape(-1) for sample in case.samples()]
+    # An odd step meets every row and column of a grid of pairs.
+    step = max(1, math.ceil(arrays[0].size / LIMIT)) | 1
+    some = slice(None, None, step)
+    operands = [values(each[some], dtype_of(s.type)) for each, s in zip(arrays, case.samples())]
+    want = oracle(case, *operands)
+    (type,) = result_types(case)
+    return compare_numbers(case, results[0].reshape(-1)[some], want, type, operands)
+
+
+def by_arrays(case: Case, results: Sequence[Array]) -> str | None:
+    """Against an oracle of the case's own, which gives arrays."""
+    assert case.oracle is not None
+    data = [sample.data for sample in case.samples()]
+    wanted = case.oracle(*data)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    types = result_types(case)
+    magnitude = None if case.magnitude is None else case.magnitude(*data)
+    for got, want, type in zip(results, wanted, types):
+        promised = agreement_of(case.op, "reference", type)
+        text = disagreement(got, want, promised, type, magnitude, case.accumulator)
+        if text:
+            return text
+    for got, want in zip(results[len(types) :], wanted[len(types) :], strict=True):
+        if got.tobytes() != np.asarray(want).tobytes():
+            return f"memory holds {got}, expected {want}"
+    return None if len(wanted) == len(results) else f"{len(results)} results, not {len(wanted)}"
+
+
+def compare_numbers(
+    case: Case, got: Array, want: Sequence[Any], type: Type, operands: Sequence[Sequence[Any]]
+) -> str | None:
+    """Against an oracle that gives Python numbers."""
+    dtype = dtype_of(type)
+    promised = agreement_of(case.op, "reference", dtype)
+    if not isinstance(promised, Exact):
+        return disagreement(got, np.array(want, np.float64), promised, dtype)
+    for place, (have, expected) in enumerate(zip(values(got, dtype), want, strict=True)):
+        if not same_number(have, expected):
+            shown = ", ".join(repr(each[place]) for each in operands)
+            return f"({shown}) gives {have!r}, expected {expected!r}"
+    return None
+
+
+def same_number(have: Any, expected: Any) -> bool:
+    """Equal, both NaN, or zeros of one sign."""
+    if expected != expected:
+        return bool(have != have)
+    return bool(have == expected) and math.copysign(1, have) == math.copysign(1, expected)
+
+
+def dtype_of(type: Type) -> DType:
+    scalar = type.scalar
+    assert isinstance(scalar, DType)
+    return scalar
+
+
+@pytest.mark.parametrize(
+    ("cls", "reject"),
+    REJECTS,
+    ids=[f"{cls.mnemonic}: {reject.description}" for cls, reject in REJECTS],
+)
+def test_rejects(cls: type[Op], reject: Reject) -> None:
+    if isinstance(reject.attempt, str):
+        pytest.skip("kernel source: run by the front end's tests")
+    with eager(), pytest.raises(TritiumError) as caught:
+        reject.attempt()
+    assert caught.value.code == reject.code, caught.value
+    assert caught.value.argument == reject.argument, caught.value
+    assert caught.value.message
