@@ -1,0 +1,77 @@
+"""From a kernel in tile IR to an object file, with what a launch must know about it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tritium.backends import llvm
+from tritium.ir.core import REGISTRY, Function
+
+if TYPE_CHECKING:
+    from tritium.backends.llvm import Target, Times
+
+from .dump import dump_plans
+from .facts import alias_pairs
+from .kernel import KernelWriter
+
+STRUCTURAL = frozenset(
+    name
+    for name in REGISTRY
+    if name.split(".")[0] in ("create", "program", "shape", "memory", "reduce", "dot", "control")
+)
+"""Operations that the nest generator writes itself; the others need a rule in ``common``."""
+
+
+@dataclass(frozen=True)
+class CpuKernel:
+    """A compiled kernel: ``void entry(ptr arguments, i64 first, i64 last, ptr scratch)``.
+
+    ``arguments`` holds one 8-byte slot a parameter, then the grid's three extents. ``scratch`` is
+    ``scratch_bytes`` of memory of each thread's own, aligned to 64 bytes. ``alias_pairs`` are the
+    parameters whose memory must not overlap (none unless compiled as ``disjoint``), ``written``
+    those that are stored through. ``slow`` counts the places that access memory lane by lane.
+    """
+
+    object: bytes
+    entry: str
+    scratch_bytes: int
+    alias_pairs: tuple[tuple[int, int], ...]
+    written: frozenset[int]
+    llvm_ir: str
+    dump: str
+    slow: dict[str, int]
+
+
+def write_module(function: Function, target: Target, *, disjoint: bool) -> KernelWriter:
+    """The kernel as LLVM IR, not yet optimised."""
+    writer = KernelWriter(function, target, disjoint=disjoint, name=function.name)
+    writer.write()
+    return writer
+
+
+def compile_kernel(
+    function: Function, target: Target, *, disjoint: bool, times: Times | None = None
+) -> CpuKernel:
+    """Compile a verified function.
+
+    ``disjoint``: distinct pointer parameters (``alias_pairs``) are known not to overlap, so loads
+    may move past stores to other parameters. Adds seconds by phase to ``times``.
+    """
+    started = time.perf_counter()
+    writer = write_module(function, target, disjoint=disjoint)
+    text = writer.module.text()
+    if times is not None:
+        times["emit"] = times.get("emit", 0.0) + time.perf_counter() - started
+    module: Any = llvm.optimise(text, target, times)
+    return CpuKernel(
+        object=llvm.emit_object(module, times),
+        entry=function.name,
+        scratch_bytes=writer.arena.peak,
+        alias_pairs=tuple(alias_pairs(function)) if disjoint else (),
+        written=writer.written_params(),
+        llvm_ir=text,
+        dump=dump_plans(writer),
+        slow=dict(writer.counts),
+    )

@@ -1,0 +1,245 @@
+"""What the planner knows of a tile value: where its pointers point, its stride along each axis,
+what it costs to compute an element again."""
+
+from __future__ import annotations
+
+import itertools
+
+from tritium.ir.core import Function, Op, Value
+from tritium.ir.dtypes import DType
+from tritium.ir.types import element
+from tritium.ops import arith, cast, create, logic, memory
+from tritium.ops.shape import Broadcast, ExpandDims, Reshape, Trans
+
+from .index import SHAPE_OPS, operand_of, reshape_groups
+
+UNKNOWN = "?"
+"""A stride that is the same for all lanes but not known at compile time."""
+
+Stride = "int | str | None"
+"""Bytes or units from one position to the next; UNKNOWN; None where there is no single stride."""
+
+
+def root(pointer: Value) -> Value | None:
+    """The kernel parameter a pointer was made from; None when it came from memory or integers."""
+    seen = pointer
+    while True:
+        op = seen.defining_op
+        if op is None:
+            return _carried_root(seen)
+        if isinstance(op, memory.Offset):
+            seen = op.pointer
+        elif isinstance(op, (create.Splat, *SHAPE_OPS)) or (
+            isinstance(op, cast.Bitcast) and op.x.scalar.is_ptr()
+        ):
+            seen = op.x
+        else:
+            return None
+
+
+def _carried_root(argument: Value) -> Value | None:
+    """The root of a block argument: a parameter, or a carried pointer's start and steps."""
+    block = argument.owner
+    owner = block.parent_op if block is not None else None  # type: ignore[union-attr]
+    return argument if owner is None else None
+
+
+def may_alias(left: Value, right: Value) -> bool:
+    """Whether two pointers may lead to one place when distinct parameters are disjoint."""
+    a, b = root(left), root(right)
+    return a is None or b is None or a is b
+
+
+class Strides:
+    """Strides of integer and pointer tiles along their axes, memoised."""
+
+    def __init__(self) -> None:
+        self._known: dict[Value, tuple[int | str | None, ...]] = {}
+
+    def of(self, value: Value) -> tuple[int | str | None, ...]:
+        """One stride an axis: bytes for pointers, units for integers. Extent 1 counts as 0."""
+        found = self._known.get(value)
+        if found is None:
+            raw = self._compute(value)
+            found = tuple(0 if n == 1 else s for n, s in zip(value.shape, raw, strict=True))
+            self._known[value] = found
+        return found
+
+    def _compute(self, value: Value) -> tuple[int | str | None, ...]:
+        op = value.defining_op
+        rank = len(value.shape)
+        if isinstance(op, create.Splat):
+            return (0,) * rank
+        if isinstance(op, create.Arange):
+            return (1,)
+        if isinstance(op, (Broadcast, ExpandDims, Trans, Reshape)):
+            return self._shape(op, value)
+        if isinstance(op, memory.Offset):
+            size = element(op.pointer.type).itemsize
+            scaled = (_times(s, size) for s in self.of(op.offset))
+            return tuple(map(_plus, self.of(op.pointer), scaled))
+        if isinstance(op, (arith.Add, arith.Sub)) and value.scalar.is_int():
+            sign = -1 if isinstance(op, arith.Sub) else 1
+            return tuple(
+                _plus(a, _times(b, sign)) for a, b in zip(self.of(op.x), self.of(op.y), strict=True)
+            )
+        if isinstance(op, arith.Mul) and value.scalar.is_int():
+            return tuple(map(_product(op), self.of(op.x), self.of(op.y)))
+        if isinstance(op, cast.Convert) and op.x.scalar.is_int() and value.scalar.is_int():
+            return self.of(op.x)
+        return self._default(op, rank)
+
+    def _default(self, op: Op | None, rank: int) -> tuple[int | str | None, ...]:
+        """Constant along the axes that no operand varies along."""
+        if op is None or op.regions or isinstance(op, (memory.Load,)):
+            return (None,) * rank
+        varying = [self.of(o) for o in op.operands if len(o.shape) == rank]
+        return tuple(
+            0 if varying and all(v[axis] == 0 for v in varying) else None for axis in range(rank)
+        )
+
+    def _shape(self, op: Op, value: Value) -> tuple[int | str | None, ...]:
+        inner = self.of(operand_of(op))
+        if isinstance(op, Broadcast):
+            return inner
+        if isinstance(op, ExpandDims):
+            return (*inner[: op.axis], 0, *inner[op.axis :])
+        if isinstance(op, Trans):
+            return tuple(inner[source] for source in op.order)
+        assert isinstance(op, Reshape)
+        result: list[int | str | None] = [None] * len(value.shape)
+        for left, right in reshape_groups(op.x.shape, value.shape):
+            long = [axis for axis in left if op.x.shape[axis] > 1]
+            if len(long) == 1:
+                step = 1
+                for axis in reversed(right):
+                    result[axis] = _times(inner[long[0]], step)
+                    step *= value.shape[axis]
+            elif not long:
+                for axis in right:
+                    result[axis] = 0
+        return tuple(result)
+
+
+def _plus(a: int | str | None, b: int | str | None) -> int | str | None:
+    if a is None or b is None:
+        return None
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    return UNKNOWN
+
+
+def _times(a: int | str | None, factor: int) -> int | str | None:
+    return a * factor if isinstance(a, int) else a
+
+
+def _constant(value: Value) -> int | None:
+    """The number a scalar or splat is known to be."""
+    op = value.defining_op
+    while isinstance(op, (create.Splat, *SHAPE_OPS, cast.Convert)):
+        op = op.x.defining_op
+    return op.value if isinstance(op, create.Constant) and isinstance(op.value, int) else None
+
+
+def _product(op: arith.Mul):  # type: ignore[no-untyped-def]
+    left, right = _constant(op.x), _constant(op.y)
+
+    def combine(a: int | str | None, b: int | str | None) -> int | str | None:
+        if a is None or b is None:
+            return None
+        if a == 0 and b == 0:
+            return 0
+        if b == 0:
+            return _times(a, right) if right is not None else UNKNOWN
+        if a == 0:
+            return _times(b, left) if left is not None else UNKNOWN
+        return None
+
+    return combine
+
+
+def injective(strides: tuple[int | str | None, ...], shape: tuple[int, ...], size: int) -> bool:
+    """Whether no two positions of an access of ``size`` bytes overlap, as far as is known."""
+    long = [(s, n) for s, n in zip(strides, shape, strict=True) if n > 1]
+    if any(not isinstance(s, int) for s, _ in long):
+        return False
+    reach = size
+    for stride, extent in sorted((abs(int(s)), n) for s, n in long if isinstance(s, int)):
+        if stride < reach:
+            return False
+        reach = stride * (extent - 1) + reach
+    return True
+
+
+_CHEAP = (
+    *(arith.Add, arith.Sub, arith.Mul, arith.Neg, arith.Abs, arith.Maximum, arith.Minimum),
+    *(logic.And, logic.Or, logic.Xor, logic.Not, logic.Shl, logic.Shr),
+    memory.Offset,
+)
+
+
+def weight(op: Op) -> int:
+    """Relative cost of one element of an operation's result."""
+    if isinstance(op, (create.Splat, create.Arange, create.Constant, *SHAPE_OPS)):
+        return 0
+    family = op.mnemonic.split(".")[0]
+    if isinstance(op, (*_CHEAP,)) or family in ("compare", "select"):
+        narrow = isinstance(op.operands[0].scalar, DType) and _is_narrow_float(op.operands[0])
+        return 3 if narrow else 1
+    if isinstance(op, cast.Bitcast):
+        return 0
+    if isinstance(op, (cast.Convert, memory.Load)):
+        return 2
+    return 12
+
+
+def _is_narrow_float(value: Value) -> bool:
+    scalar = value.scalar
+    return isinstance(scalar, DType) and scalar.is_floating() and scalar.bits < 32
+
+
+def is_generator(value: Value, cache: dict[Value, bool]) -> bool:
+    """Whether a tile is made of scalars and positions alone, without memory or stored tiles."""
+    known = cache.get(value)
+    if known is not None:
+        return known
+    op = value.defining_op
+    if not value.shape:
+        answer = True
+    elif (
+        op is None
+        or op.regions
+        or op.effects
+        or family_of(op) in ("reduce", "dot", "control")
+        or (isinstance(op, Reshape) and not _symbolic(op))
+    ):
+        answer = False
+    else:
+        answer = all(is_generator(each, cache) for each in op.operands)
+    cache[value] = answer
+    return answer
+
+
+def _symbolic(op: Reshape) -> bool:
+    from .index import splits_axis
+
+    return not splits_axis(op)
+
+
+def family_of(op: Op) -> str:
+    """The part of the mnemonic before the dot."""
+    return op.mnemonic.split(".", 1)[0]
+
+
+def alias_pairs(function: Function) -> list[tuple[int, int]]:
+    """Pairs of parameters, one of them written, that the fused version takes to be disjoint."""
+    params = {param.value: number for number, param in enumerate(function.params)}
+    read: set[int] = set()
+    written: set[int] = set()
+    for op in function.walk():
+        if isinstance(op, (memory.Load, memory.Store)):
+            origin = root(op.pointer)
+            if origin in params:
+                (written if isinstance(op, memory.Store) else read).add(params[origin])
+    touched = sorted(read | written)
+    return [(a, b) for a, b in itertools.combinations(touched, 2) if a in written or b in written]

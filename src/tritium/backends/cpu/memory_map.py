@@ -1,0 +1,62 @@
+"""Scratch memory: where stored tiles live, at offsets known when the kernel is compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tritium.backends.emit import V
+from tritium.ir.dtypes import DType, Type, float32, int32
+
+ALIGNMENT = 64
+
+
+class Arena:
+    """Offsets in one thread's scratch memory. Memory is given back in the order of a stack."""
+
+    def __init__(self) -> None:
+        self.top = 0
+        self.peak = 0
+
+    def take(self, size: int) -> int:
+        """The offset of ``size`` fresh bytes, aligned to a cache line."""
+        offset = self.top
+        self.top += -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        self.peak = max(self.peak, self.top)
+        return offset
+
+    def release(self, mark: int) -> None:
+        """Give back everything taken since ``mark = arena.top``."""
+        self.top = mark
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """A stored tile: ``base`` address, element type in memory, strides in elements an axis."""
+
+    base: V
+    scalar: Type
+    strides: tuple[int, ...]
+
+    @property
+    def itemsize(self) -> int:
+        return self.scalar.itemsize  # type: ignore[attr-defined, no-any-return]
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements; 0 for axes of extent 1."""
+    strides = [0] * len(shape)
+    step = 1
+    for axis in range(len(shape) - 1, -1, -1):
+        strides[axis] = step if shape[axis] > 1 else 0
+        step *= shape[axis]
+    return tuple(strides)
+
+
+def widened(scalar: Type) -> Type:
+    """The type a dot computes in, which its operands are stored in: exact, and never narrower."""
+    if isinstance(scalar, DType):
+        if scalar.is_floating() and scalar.bits < 32:
+            return float32
+        if scalar.is_int() and scalar.bits < 32:
+            return int32
+    return scalar

@@ -1,0 +1,287 @@
+"""Writes the loops of a group of sinks: outer loops, then one inner loop a subnest in versions.
+
+A subnest's inner loop exists in up to three versions (see ``points.Mode``)::
+
+    if nothing linear wraps:
+        interior loop over the whole vectors where every interval mask holds, unrolled
+        boundary loop over the rest, masks by lane
+    else:
+        generic loop over everything
+
+Each version walks the lane axis upwards in the same chunks, so reductions see their elements in
+the documented order whichever way is taken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tritium.backends.emit import Block, Builder, V, const, i64
+from tritium.ir.core import Value
+
+from .facts import weight
+from .index import ZERO, Index, Point
+from .lanes import Lanes
+from .loops import OpenLoop
+from .plan import Group
+from .points import Mode, Points
+from .reductions import PARTIALS, Reducer, make_reducer
+from .sinks import Sink, SinkKind
+
+if TYPE_CHECKING:
+    from .kernel import KernelWriter
+
+HEAVY = 24
+"""Weight of a body above which unrolling more than twice only adds code."""
+
+
+class GroupWriter:
+    """Writes one group into the kernel's current block."""
+
+    def __init__(self, kernel: KernelWriter, group: Group) -> None:
+        self.kernel = kernel
+        self.group = group
+        self.row_values: dict[Value, tuple[Point, V]] = {}
+
+    def write(self) -> None:
+        kernel = self.kernel
+        mark = kernel.allocate(self.group)
+        builders = [kernel.b]
+        loops: list[OpenLoop] = []
+        outer: list[Index] = []
+        for number, extent in enumerate(self.group.outer):
+            if extent == 1:
+                outer.append(ZERO)
+                continue
+            loop = OpenLoop(kernel.function, f"r{number}_")
+            loops.append(loop)
+            builders.append(loop.b)
+            outer.append(Index(len(builders) - 1, loop.index))
+        bounds = [extent for extent in self.group.outer if extent > 1]
+        for subnest in self.group.subnests:
+            SubnestWriter(self, subnest, builders, outer).write()
+        for depth in range(len(loops) - 1, -1, -1):
+            loop = loops[depth]
+            loop.close(builders[depth], const(i64, 0), const(i64, bounds[depth]), 1)
+        kernel.release_rows(self.group, mark)
+
+
+class SubnestWriter:
+    """Writes one inner loop. ``builders[-1]`` stands where it is to go."""
+
+    def __init__(
+        self,
+        parent: GroupWriter,
+        sinks: list[Sink],
+        builders: list[Builder],
+        outer: list[Index],
+    ) -> None:
+        self.kernel = parent.kernel
+        self.parent = parent
+        self.sinks = sinks
+        self.row = builders[-1]
+        self.outer = outer
+        first = sinks[0]
+        self.extent = first.space[first.lane]
+        self.points = Points(self.kernel, builders, parent.row_values, self.extent)
+        self.width = min(self.kernel.width, self.extent)
+        self.reducers: dict[Sink, Reducer] = {}
+
+    # The point of a lane index.
+
+    def point(self, sink: Sink, lane: Index, along: Index | None = None) -> Point:
+        """The index tuple of a sink for a lane index."""
+        point: list[Index] = [ZERO] * len(sink.space)
+        for number, axis in enumerate(sink.outer):
+            point[axis] = self.outer[number]
+        point[sink.lane] = lane if sink.space[sink.lane] > 1 else ZERO
+        if sink.along is not None and along is not None:
+            point[sink.along] = along
+        return tuple(point)
+
+    # Versions.
+
+    def write(self) -> None:
+        for sink in self.sinks:
+            if sink.kind is SinkKind.REDUCE:
+                self.reducers[sink] = make_reducer(self, sink)
+        self.unroll = self._unroll()
+        self.chunk = self.width * self.unroll
+        function = self.kernel.function
+        fast, generic, join = (function.block(n) for n in ("fast", "generic", "join"))
+        self._fast(fast, join)
+        linear = self.points.assumed.linear
+        guarded = [condition for condition in linear if condition.integer != 1]
+        if guarded:
+            self._generic(generic, join)
+            holds = guarded[0]
+            for condition in guarded[1:]:
+                holds = self.row.and_(holds, condition)
+            self.row.cbr(holds, fast, generic, weights=(1000, 1))
+        else:
+            function.blocks.remove(generic)
+            self.row.br(fast)
+        self.row.goto(join)
+        self._finish()
+
+    def _unroll(self) -> int:
+        """Vectors a trip: reductions need whole rounds of partials, light bodies 4, heavy 2."""
+        if any(sink.along is None for sink in self.reducers):
+            return PARTIALS // self.width
+        whole = self.extent // self.width
+        total = sum(
+            weight(value.defining_op)
+            for sink in self.sinks
+            for value in sink.inlined
+            if value.defining_op is not None
+        )
+        most = 4 if total <= HEAVY else 2
+        while most > 1 and whole % most and whole < 4 * most:
+            most //= 2
+        return max(1, min(most, whole))
+
+    def _fast(self, start: Block, join: Block) -> None:
+        """Interior and boundary loops under the assumption that nothing linear wraps."""
+        function = self.kernel.function
+        total = self.extent // self.chunk * self.chunk
+        if total == 0:
+            b = Builder(start)
+            self._rest(b, Mode.BOUNDARY, const(i64, 0), const(i64, self.extent))
+            b.br(join)
+            return
+        interior = OpenLoop(function, "c")
+        self._chunk(interior.b, Mode.INTERIOR, interior.index, self.unroll)
+        assumed = self.points.assumed
+        masked = bool(assumed.rows or assumed.lower or assumed.upper)
+        b = Builder(start)
+        if not masked:
+            interior.close(b, const(i64, 0), const(i64, total), self.chunk)
+            self._rest(b, Mode.INTERIOR, const(i64, total), const(i64, self.extent))
+            b.br(join)
+            return
+        low, high = self._interior_range(total)
+        end = self._end_of_stores()
+        if assumed.lower:
+            self._rest(b, Mode.BOUNDARY, const(i64, 0), low, whole=True)
+        interior.close(b, low, high, self.chunk)
+        self._rest(b, Mode.BOUNDARY, high, end)
+        b.br(join)
+
+    def _interior_range(self, total: int) -> tuple[V, V]:
+        """Where the interior loop runs, in whole chunks; empty where a row mask is false."""
+        b = self.row
+        assumed = self.points.assumed
+        low, high = const(i64, 0), const(i64, total)
+        for bound in assumed.upper:
+            high = b.smin(high, bound)
+        for condition in assumed.rows:
+            high = b.select(condition, high, const(i64, 0))
+        size = const(i64, self.chunk)
+        if assumed.lower:
+            for bound in assumed.lower:
+                low = b.smax(low, bound)
+            low = b.mul(b.udiv(b.add(low, const(i64, self.chunk - 1)), size), size)
+            low = b.smin(low, const(i64, total))
+        high = b.mul(b.udiv(high, size), size)
+        return low, b.smax(low, high)
+
+    def _end_of_stores(self) -> V:
+        """Positions from here on are masked off in every sink, so nothing is left to do there."""
+        whole = const(i64, self.extent)
+        if any(sink.kind is not SinkKind.STORE for sink in self.sinks):
+            return whole
+        end = const(i64, 0)
+        for sink in self.sinks:
+            mine = whole
+            for bound in self.points.store_bounds.get(sink.op, ()):
+                mine = (
+                    self.row.select(bound, mine, const(i64, 0))
+                    if bound.type.bits == 1
+                    else self.row.smin(mine, bound)
+                )
+            end = self.row.smax(end, mine)
+        return end
+
+    def _generic(self, start: Block, join: Block) -> None:
+        """One loop over everything that assumes nothing."""
+        b = Builder(start)
+        self._rest(b, Mode.GENERIC, const(i64, 0), const(i64, self.extent))
+        b.br(join)
+
+    def _rest(self, b: Builder, mode: Mode, low: V, high: V, *, whole: bool = False) -> None:
+        """A loop over [low, high) a vector at a time (a round of partials for reductions), then
+        the odd lanes at the end of the axis. ``whole``: high is a multiple of the chunk."""
+        if low.integer is not None and low.integer == high.integer:
+            return
+        step = self.chunk if self._inner_reduction() else self.width
+        vectors = self.unroll if self._inner_reduction() else 1
+        last = self.extent // step * step
+        empty = low.integer is not None and low.integer >= last
+        if last and not empty:
+            loop = OpenLoop(self.kernel.function, "b")
+            self._chunk(loop.b, mode, loop.index, vectors)
+            limit = b.smin(high, const(i64, last)) if high.integer is None else const(i64, last)
+            loop.close(b, low, limit, step)
+        if whole or last == self.extent:
+            return
+        if high.integer is None:
+            with b.when(b.icmp("sgt", high, const(i64, last)), "odd"):
+                self._odd(b, mode, last)
+        else:
+            self._odd(b, mode, last)
+
+    def _odd(self, b: Builder, mode: Mode, start: int) -> None:
+        """The positions from ``start`` to the end of the axis, fewer than a step."""
+        at = start
+        slot = 0
+        while at < self.extent:
+            lanes = min(self.width, self.extent - at)
+            self._vector(b, mode, const(i64, at), lanes, slot)
+            at += lanes
+            slot += 1
+
+    def _inner_reduction(self) -> bool:
+        return any(sink.along is None for sink in self.reducers)
+
+    def _chunk(self, b: Builder, mode: Mode, index: V, vectors: int) -> None:
+        """The body of one trip: ``vectors`` vectors from ``index`` on."""
+        for number in range(vectors):
+            start = b.add(index, const(i64, number * self.width))
+            self._vector(b, mode, start, self.width, number)
+
+    def _vector(self, b: Builder, mode: Mode, start: V, lanes: int, slot: int) -> None:
+        """Every sink on one vector; ``slot`` is its number within a round of partials."""
+        points = self.points
+        points.body(b, mode, lanes)
+        level = len(points.builders) - 1
+        lane = Index(level, start, 1 if lanes > 1 else 0)
+        kept: list[tuple[Value, Lanes, Point]] = []
+        for sink in self.sinks:
+            if sink.along is not None:
+                self.reducers[sink].along_axis(points, lane, lanes)
+            elif sink.kind is SinkKind.REDUCE:
+                self.reducers[sink].add(points, self.point(sink, lane), lanes, slot)
+            elif sink.value is not None:
+                point = self.point(sink, lane)
+                kept.append((sink.value, points.compute(sink.value, point), point))
+            else:
+                assert sink.store is not None
+                points.access.store(sink.store, self.point(sink, lane))
+        # Last, since a value may be kept where another sink of this vector reads its old one.
+        for value, elements, point in kept:
+            points.access.write_buffer(self.kernel.buffers[value], value.scalar, elements, point)
+
+    def _finish(self) -> None:
+        """After the loop: reductions combine their partials into the row's result."""
+        points = self.points
+        points.builders = points.builders[: points.row_level + 1]
+        for sink, reducer in self.reducers.items():
+            if sink.along is None:
+                self._row_results(sink, reducer.finish(points))
+
+    def _row_results(self, sink: Sink, results: list[V]) -> None:
+        outer = tuple(
+            self.outer[n] if sink.space[a] > 1 else ZERO for n, a in enumerate(sink.outer)
+        )
+        for result, value in zip(sink.op.results, results, strict=True):
+            self.parent.kernel.row_result(self.points, self.parent.row_values, result, outer, value)

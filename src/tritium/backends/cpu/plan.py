@@ -1,0 +1,455 @@
+"""Cuts a block of tile IR into nests: what is stored, which sinks share loops, and why.
+
+A block becomes a list of steps in program order: scalar operations, groups of sinks, dots, control
+flow. A group is a set of outer loops with a sequence of inner loops (subnests), each computing one
+or more sinks. See ``design/0003-nests.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tritium.diagnostics import InternalError
+from tritium.ir.core import Block, Effects, Op, Value
+from tritium.ops import control, dot, memory
+from tritium.ops.shape import Reshape
+
+from .facts import Strides, family_of, injective, is_generator, may_alias, weight
+from .index import splits_axis
+from .sinks import LANE, ZERO_TOKEN, Sink, SinkKind, Walker, access_lane, default_lane
+
+CHEAP = 6
+"""Weight up to which an element is computed again rather than stored."""
+
+
+@dataclass(eq=False)
+class Group:
+    """Sinks under common outer loops; each inner list is one subnest."""
+
+    outer: tuple[int, ...]
+    subnests: list[list[Sink]] = field(default_factory=list)
+
+    @property
+    def sinks(self) -> list[Sink]:
+        return [sink for subnest in self.subnests for sink in subnest]
+
+    def producer(self, value: Value) -> tuple[int, Sink] | None:
+        """The sink of this group that makes ``value``, with the number of its subnest."""
+        for number, subnest in enumerate(self.subnests):
+            for sink in subnest:
+                if value in sink.results:
+                    return number, sink
+        return None
+
+
+@dataclass(eq=False)
+class Step:
+    """One step of a block: exactly one of the two is set."""
+
+    op: Op | None = None
+    group: Group | None = None
+
+
+@dataclass(eq=False)
+class BlockPlan:
+    """The steps of one block, its stored values, and the reasons for what is not fused."""
+
+    block: Block
+    steps: list[Step]
+    stored: set[Value]
+    kept: set[Value]
+    """Values that this block writes to scratch itself."""
+    reasons: list[str]
+    local: set[Value] = field(default_factory=set)
+    """Stored values that only the group that makes them reads: one row at a time is enough."""
+    multiplied: set[Value] = field(default_factory=set)
+    """Stored operands of dots."""
+
+    def maker(self, value: Value) -> tuple[int, int] | None:
+        """The step and subnest that make a value."""
+        for number, step in enumerate(self.steps):
+            if step.group is not None:
+                made = step.group.producer(value)
+                if made is not None:
+                    return number, made[0]
+            elif isinstance(step.op, dot.Dot) and value is step.op.result:
+                return number, 0
+        return None
+
+    @staticmethod
+    def reads(op: Op) -> set[Value]:
+        """Every value that an operation reads, in its regions too."""
+        found = set(op.operands)
+        for inner in op.regions:
+            for each in inner.walk():
+                found.update(each.operands)
+        return found
+
+    def find_local(self, generators: dict[Value, bool]) -> None:
+        """Fill in ``local`` and ``multiplied``."""
+        readers: dict[Value, set[int]] = {}
+        for number, step in enumerate(self.steps):
+            values = self.reads(step.op) if step.op is not None else set()
+            if step.group is not None:
+                values = {value for sink in step.group.sinks for value, _ in sink.uses}
+            if isinstance(step.op, dot.Dot):
+                self.multiplied.update((step.op.a, step.op.b))
+            for value in values:
+                readers.setdefault(value, set()).add(number)
+        for number, step in enumerate(self.steps):
+            for sink in step.group.sinks if step.group is not None else ():
+                for value in sink.results:
+                    outside = readers.get(value, set()) - {number}
+                    if value.shape and not outside and not is_generator(value, generators):
+                        self.local.add(value)
+
+
+def is_scalar(op: Op) -> bool:
+    """Whether an operation neither makes nor takes tiles."""
+    return all(not v.shape for v in (*op.operands, *op.results))
+
+
+class Planner:
+    """Plans one block.
+
+    ``disjoint``: distinct parameters are known not to overlap. ``outer``: the values that
+    enclosing blocks have stored.
+    """
+
+    def __init__(self, block: Block, *, disjoint: bool, outer: set[Value]) -> None:
+        self.block = block
+        self.disjoint = disjoint
+        self.position = {op: number for number, op in enumerate(block.ops)}
+        self.strides = Strides()
+        self.reasons: list[str] = []
+        self.generators: dict[Value, bool] = {}
+        self.kept: set[Value] = set()
+        self.stored: set[Value] = set(outer)
+        self.early: dict[Op, list[Value]] = {}
+
+    def run(self) -> BlockPlan:
+        self._inherent()
+        self._keep_required()
+        self._keep_changed_loads()
+        self._keep_shared()
+        plan = BlockPlan(self.block, self._steps(), self.stored, self.kept, self.reasons)
+        plan.find_local(self.generators)
+        return plan
+
+    # What is stored.
+
+    def _inherent(self) -> None:
+        """Values that exist in memory anyway: block arguments, results of loops, reductions, dots.
+
+        Everything of enclosing blocks that is not made of positions was stored by their plans.
+        """
+        for op in self.block.ops:
+            if op.regions or family_of(op) in ("reduce", "dot"):
+                self.stored.update(result for result in op.results if result.shape)
+        defined: set[Value] = set()
+        self._consider_outside(self.block, defined)
+
+    def _consider_outside(self, block: Block, defined: set[Value]) -> None:
+        """Values read here or in nested regions, but defined by enclosing blocks."""
+        if block is not self.block:
+            defined.update(block.args)
+        for op in block.ops:
+            for value in op.operands:
+                outside = value.shape and value not in defined
+                if outside and not is_generator(value, self.generators):
+                    self.stored.add(value)
+            for inner in op.regions:
+                self._consider_outside(inner.block, defined)
+            defined.update(op.results)
+
+    def _keep(self, value: Value, reason: str) -> None:
+        if value.shape and value not in self.stored and value not in self.kept:
+            self.kept.add(value)
+            self.stored.add(value)
+            if value.defining_op not in self.position:
+                self.early.setdefault(self._first_user(value), []).append(value)
+            self.reasons.append(f"%{value.name or value.type}: stored, {reason}")
+
+    def _first_user(self, value: Value) -> Op:
+        """The first operation of this block that reads a value, itself or inside a region."""
+        for op in self.block.ops:
+            if value in op.operands:
+                return op
+            if any(value in inner.operands for each in op.regions for inner in each.walk()):
+                return op
+        raise InternalError("a stored value without a reader")
+
+    def _keep_required(self) -> None:
+        for op in self.block.ops:
+            if isinstance(op, Reshape) and splits_axis(op):
+                self._keep(op.x, "a reshape splits its axes")
+            if isinstance(op, Reshape) and not op.shape:
+                self._keep(op.x, "one element is read")
+            if isinstance(op, dot.Dot):
+                for operand in op.operands:
+                    self._keep(operand, "a dot reads it in blocks")
+            if isinstance(op, memory.Load) and op.volatile:
+                self._keep(op.result, "a volatile load happens once, in its place")
+            if isinstance(op, control.Yield):
+                for operand in op.operands:
+                    self._keep(operand, "it leaves the block")
+            for inner in op.regions:
+                if family_of(op) == "control":
+                    self._keep_used_inside(inner.block)
+                for operand in op.operands:
+                    if family_of(op) == "control":
+                        self._keep(operand, "a loop or branch starts with it")
+
+    def _keep_used_inside(self, block: Block) -> None:
+        for op in block.ops:
+            for operand in op.operands:
+                if operand.defining_op in self.position and operand.shape:
+                    self._keep_live(operand)
+            for inner in op.regions:
+                self._keep_used_inside(inner.block)
+
+    def _keep_live(self, value: Value) -> None:
+        if not is_generator(value, self.generators):
+            self._keep(value, "it is used inside a loop or branch")
+        elif self._weight(value) > CHEAP:
+            self._keep(value, "it is costly and used inside a loop or branch")
+
+    def _weight(self, value: Value) -> int:
+        seen: set[Value] = set()
+        total = 0
+        todo = [value]
+        while todo:
+            each = todo.pop()
+            op = each.defining_op
+            if each in seen or not each.shape or op is None:
+                continue
+            if each in self.stored and each is not value:
+                continue
+            seen.add(each)
+            total += weight(op)
+            todo.extend(op.operands)
+        return total
+
+    def _conflict(self, left: Value, right: Value) -> bool:
+        return not self.disjoint or may_alias(left, right)
+
+    def _in_place(self, load: memory.Load, store: memory.Store) -> bool:
+        """Whether a store writes each element just where the load read it."""
+        pointer = store.pointer
+        if load.pointer is not pointer:
+            return False
+        size = store.value.scalar.itemsize  # type: ignore[attr-defined]
+        return injective(self.strides.of(pointer), pointer.shape, size)
+
+    def _writers(self) -> list[Op]:
+        return [op for op in self.block.ops if writes_memory(op)]
+
+    def _keep_changed_loads(self) -> None:
+        """Loads whose memory may be written between them and the place that uses them."""
+        writers = self._writers()
+        for _ in range(2):
+            for sink in self._sinks():
+                for load in list(sink.reads):
+                    cause = self._changed(load, sink, writers)
+                    if cause:
+                        self._keep(load.result, cause)
+
+    def _changed(self, load: memory.Load, sink: Sink, writers: list[Op]) -> str:
+        start = self.position.get(load, -1)
+        for writer in writers:
+            at = self.position[writer]
+            if not start < at <= sink.position:
+                continue
+            if not isinstance(writer, memory.Store):
+                return "a loop that may write its memory stands before its use"
+            if not self._conflict(load.pointer, writer.pointer):
+                continue
+            if sink.op is writer and sink.store is writer and self._in_place(load, writer):
+                continue
+            return "a store that may overlap it stands before its use"
+        return ""
+
+    def _keep_shared(self) -> None:
+        """Costly values that several subnests would compute again."""
+        self._steps(quiet=True)
+        readers: dict[Value, set[int]] = {}
+        for number, subnest in enumerate(self._subnests):
+            for sink in subnest:
+                for value in sink.inlined:
+                    readers.setdefault(value, set()).add(number)
+        for op in self.block.ops:
+            for value in op.results:
+                mine = readers.get(value, set())
+                if len(mine) > 1 and self._is_frontier(value, mine, readers):
+                    if self._weight(value) > CHEAP:
+                        self._keep(value, "it is costly and several loops read it")
+
+    def _is_frontier(self, value: Value, mine: set[int], readers: dict[Value, set[int]]) -> bool:
+        for user in value.users():
+            theirs = [readers[r] for r in user.results if r in readers]
+            if not theirs or any(each != mine for each in theirs):
+                return True
+        return False
+
+    # Sinks in program order.
+
+    def _sinks(self) -> list[Sink]:
+        found: list[Sink] = []
+        for op in self.block.ops:
+            found.extend(self._keep_sink(value, op) for value in self.early.get(op, ()))
+            sink = self._sink_of(op)
+            if sink is not None:
+                found.append(sink)
+            found.extend(self._keep_sink(r, op) for r in op.results if r in self.kept)
+        for sink in found:
+            Walker(sink, self.stored).run()
+        return found
+
+    def _keep_sink(self, value: Value, op: Op) -> Sink:
+        lane = default_lane(value.shape)
+        return Sink(SinkKind.KEEP, op, self.position[op], value.shape, lane, value=value)
+
+    def _sink_of(self, op: Op) -> Sink | None:
+        at = self.position[op]
+        if isinstance(op, memory.Store) and op.pointer.shape:
+            size = op.value.scalar.itemsize  # type: ignore[attr-defined]
+            lane = access_lane(op.pointer, size, self.strides)
+            return Sink(SinkKind.STORE, op, at, op.pointer.shape, lane)
+        if family_of(op) == "reduce":
+            space = op.operands[0].shape
+            axis = op.attributes["axis"]
+            last = len(space) - 1
+            return Sink(SinkKind.REDUCE, op, at, space, last, None if axis == last else axis)
+        return None
+
+    # Steps.
+
+    def _steps(self, *, quiet: bool = False) -> list[Step]:
+        by_op: dict[Op, list[Sink]] = {}
+        for sink in self._sinks():
+            by_op.setdefault(sink.op, []).append(sink)
+        self._current: Group | None = None
+        self._pending: set[Value] = set()
+        self._subnests: list[list[Sink]] = []
+        steps: list[Step] = []
+        before = len(self.reasons)
+        for op in self.block.ops:
+            if (op.regions and family_of(op) == "control") or isinstance(op, dot.Dot):
+                self._flush(steps)
+                steps.append(Step(op=op))
+            elif self._is_plain(op):
+                if self._needs_group(op):
+                    self._flush(steps)
+                steps.append(Step(op=op))
+            for sink in by_op.get(op, ()):
+                if sink.value not in self.early.get(op, ()):
+                    self._place(sink, steps)
+        self._flush(steps)
+        if quiet:
+            del self.reasons[before:]
+        return steps
+
+    def _is_plain(self, op: Op) -> bool:
+        """Scalar code, terminators, and reads of one element."""
+        if op.terminator or is_scalar(op):
+            return True
+        return isinstance(op, Reshape) and not op.shape
+
+    def _needs_group(self, op: Op) -> bool:
+        if self._current is None:
+            return False
+        if op.terminator or op.effects or isinstance(op, Reshape):
+            return True
+        return any(operand in self._pending for operand in op.operands)
+
+    def _flush(self, steps: list[Step]) -> None:
+        if self._current is not None:
+            steps.append(Step(group=self._current))
+            self._current = None
+            self._pending.clear()
+
+    def _place(self, sink: Sink, steps: list[Step]) -> None:
+        group = self._current
+        if group is not None:
+            refusal = self._refusal(group, sink)
+            if refusal:
+                if refusal != "other extents":
+                    self.reasons.append(f"{sink.op.mnemonic}: a nest of its own, {refusal}")
+                self._flush(steps)
+                group = None
+        if group is None:
+            group = self._current = Group(sink.outer_extents)
+        target = self._same_loop(group, sink)
+        if target is None:
+            group.subnests.append([sink])
+            self._subnests.append(group.subnests[-1])
+        else:
+            target.append(sink)
+        self._pending.update(sink.results)
+
+    def _refusal(self, group: Group, sink: Sink) -> str:
+        """Why a sink can't run inside the loops of a group; empty when it can."""
+        if group.outer != sink.outer_extents:
+            return "other extents"
+        for value, point in sink.uses:
+            made = group.producer(value)
+            if made is not None and not self._same_row(made[1], value, point):
+                return "it reads other rows of a stored tile"
+        for other in group.sinks:
+            if self._memory_conflict(other, sink):
+                return "memory accesses may overlap"
+        return ""
+
+    @staticmethod
+    def _same_row(producer: Sink, value: Value, point: tuple[object, ...]) -> bool:
+        if not value.shape:
+            return True
+        tokens = producer.tokens()
+        if producer.kind is SinkKind.REDUCE:
+            axis = producer.op.attributes["axis"]
+            tokens = (*tokens[:axis], *tokens[axis + 1 :])
+        if len(tokens) != len(point):
+            return False
+        return all(
+            mine == theirs
+            for mine, theirs in zip(tokens, point, strict=True)
+            if mine not in (LANE, ZERO_TOKEN)
+        )
+
+    def _memory_conflict(self, first: Sink, second: Sink) -> bool:
+        store, later = first.store, second.store
+        if store is not None and later is not None:
+            if self._conflict(store.pointer, later.pointer):
+                return True
+        if store is not None:
+            if any(self._conflict(load.pointer, store.pointer) for load in second.reads):
+                return True
+        if later is not None:
+            return any(
+                self._conflict(load.pointer, later.pointer) and not self._in_place(load, later)
+                for load in first.reads
+            )
+        return False
+
+    def _same_loop(self, group: Group, sink: Sink) -> list[Sink] | None:
+        """The group's last subnest, if the sink can be computed in its inner loop."""
+        if not group.subnests or sink.along is not None:
+            return None
+        subnest = group.subnests[-1]
+        first = subnest[0]
+        if first.along is not None or first.space != sink.space or first.lane != sink.lane:
+            return None
+        for value, point in sink.uses:
+            made = group.producer(value)
+            if made is None or made[0] != len(group.subnests) - 1:
+                continue
+            if made[1].kind is SinkKind.REDUCE or point != made[1].tokens():
+                return None
+        return subnest
+
+
+def writes_memory(op: Op) -> bool:
+    """Whether an operation, or one inside it, writes memory."""
+    if op.effects & Effects.WRITES:
+        return True
+    return any(writes_memory(inner) for each in op.regions for inner in each.ops)
