@@ -21,6 +21,7 @@ from tritium.diagnostics import Loc
 from tritium.ir.core import REGISTRY, ConcreteValue, Op, Region, Value
 from tritium.ir.dtypes import DType, Type, float64
 from tritium.ir.tracer import tracing
+from tritium.ir.types import shaped
 from tritium.ops.codecs import convert, decode
 from tritium.ops.memory import storage
 from tritium.ops.spec import (
@@ -35,6 +36,8 @@ from tritium.ops.spec import (
     cases_of,
     rejects_of,
 )
+from tritium.ops.tile import Tile
+from tritium.ops.tuples import TileTuple
 
 
 @functools.cache
@@ -166,7 +169,16 @@ class EagerTracer:
         return function.fn(*args, **kwargs)
 
     def region(self, function: Any, arg_types: Sequence[Type], names: Sequence[str] = ()) -> Any:
-        raise AssertionError("regions need an executor's tracer")
+        def combine(*arrays: Array) -> tuple[Array, ...]:
+            tiles = [
+                Tile(ConcreteValue(shaped(type, array.shape), array))
+                for type, array in zip(arg_types, arrays)
+            ]
+            result = function(*tiles)
+            several = result if isinstance(result, (tuple, TileTuple)) else (result,)
+            return tuple(tile.data for tile in several)
+
+        return combine
 
 
 @contextmanager

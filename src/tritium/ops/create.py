@@ -53,7 +53,8 @@ class Constant(Op):
             if dtype.is_floating():
                 numbers += [-0.0, -1.5, 0.1, 1e-7, 1e30, math.inf, -math.inf, math.nan]
             elif dtype.bits > 1:
-                numbers += [dtype.get_int_min_value(), dtype.get_int_max_value()]
+                numbers = [-1, 0] if dtype.is_int_signed() else []
+                numbers += [100, dtype.get_int_min_value(), dtype.get_int_max_value()]
             for value in numbers:
                 yield Case(cls, f"{value} as {dtype}", {}, {"value": value, "dtype": dtype})
 

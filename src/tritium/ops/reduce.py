@@ -214,9 +214,9 @@ class Sum(Reduction):
 
     def evaluate(self, machine: Any, x: Any) -> Any:
         # Adding +0.0 changes nothing but the sign of a zero.
-        if self.dtype.is_floating():
-            x = self.combine(np.zeros_like(x), x)
-        return Reduction.evaluate(self, machine, x)
+        with np.errstate(all="ignore"):
+            started = self.combine(np.zeros_like(x), x) if self.dtype.is_floating() else x
+        return Reduction.evaluate(self, machine, started)
 
 
 @op("reduce.max")

@@ -1,0 +1,270 @@
+"""Results of operations on whole tiles by loops over Python numbers and indices.
+
+An oracle takes a case and its operands' arrays (pointers as offsets) and gives the results, then
+the final contents of the case's buffers, as arrays.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from tests.ops.oracles import ORACLES, rounded, stored, values
+
+from tritium.ir.dtypes import DType, float64, int32
+from tritium.ops.spec import Array, Case
+
+Results = tuple[Array, ...]
+TileOracle = Callable[..., Results]
+
+
+def indices(shape: Sequence[int]) -> Iterable[tuple[int, ...]]:
+    return itertools.product(*map(range, shape))
+
+
+def from_numbers(numbers: Sequence[Any], shape: Sequence[int], dtype: DType) -> Array:
+    """Numbers of a type as an array that the comparison takes: float64 for floats."""
+    kind = np.float64 if dtype.is_floating() else dtype.numpy
+    return np.array(list(numbers), kind).reshape(tuple(shape))
+
+
+# ---- creation and shape --------------------------------------------------------------------------
+
+
+def constant(case: Case) -> Results:
+    value, dtype = case.attributes["value"], case.attributes["dtype"]
+    if not dtype.is_floating():
+        return (from_numbers([int(value)], (), dtype),)
+    if math.isfinite(value) and value != 0:
+        return (from_numbers([rounded(Fraction(value), dtype)], (), dtype),)
+    return (from_numbers([stored(float(value), dtype)], (), dtype),)
+
+
+def picked(x: Array, shape: Sequence[int], source: Callable[..., tuple[int, ...]]) -> Results:
+    """The tile whose element at an index is ``x`` at ``source(index)``."""
+    made = np.empty(tuple(shape), x.dtype)
+    for index in indices(shape):
+        made[index] = x[source(index)]
+    return (made,)
+
+
+def broadcast(case: Case, x: Array) -> Results:
+    stretched = [extent == 1 for extent in x.shape]
+    return picked(
+        x,
+        case.attributes["shape"],
+        lambda index: tuple(0 if one else i for i, one in zip(index, stretched)),
+    )
+
+
+def expand_dims(case: Case, x: Array) -> Results:
+    axis = case.attributes["axis"]
+    shape = [*x.shape]
+    shape.insert(axis, 1)
+    return picked(x, shape, lambda index: index[:axis] + index[axis + 1 :])
+
+
+def reshape(case: Case, x: Array) -> Results:
+    shape = case.attributes["shape"]
+    made = np.empty(shape, x.dtype)
+    for new, old in zip(indices(shape), indices(x.shape), strict=True):
+        made[new] = x[old]
+    return (made,)
+
+
+def trans(case: Case, x: Array) -> Results:
+    order = case.attributes["order"]
+    return picked(
+        x,
+        [x.shape[axis] for axis in order],
+        lambda index: tuple(index[order.index(axis)] for axis in range(x.ndim)),
+    )
+
+
+# ---- memory --------------------------------------------------------------------------------------
+
+
+def offset(case: Case, pointer: Array, by: Array) -> Results:
+    pointee = case.operands["pointer"].type.scalar.element_ty
+    size = {1: 1, 8: 1, 16: 2, 32: 4, 64: 8}[pointee.bits]
+    moved = [
+        (int(address) + int(count) * size) % 2**64
+        for address, count in zip(pointer.reshape(-1), by.reshape(-1))
+    ]
+    return (np.array(moved, np.uint64).reshape(pointer.shape),)
+
+
+def load(case: Case, pointer: Array, *rest: Array) -> Results:
+    mask = rest[0] if rest else np.ones(pointer.shape, bool)
+    memory = case.buffers["memory"]
+    made = np.empty(pointer.shape, memory.dtype)
+    for index in indices(pointer.shape):
+        if mask[index]:
+            made[index] = memory[pointer[index]]
+        else:
+            made[index] = rest[1][index] if len(rest) > 1 else np.zeros((), memory.dtype)
+    return (made, memory)
+
+
+def store(case: Case, pointer: Array, value: Array, mask: Array | None = None) -> Results:
+    memory = np.array(case.buffers["memory"])
+    for index in indices(pointer.shape):
+        if mask is None or mask[index]:
+            memory[pointer[index]] = value[index]
+    return (memory,)
+
+
+# ---- reductions ----------------------------------------------------------------------------------
+
+Combine = Callable[[Any, Any], Any]
+
+
+def in_order(elements: list[Any], innermost: bool, combine: Combine, start: Any = None) -> Any:
+    """The documented order, one element after the other."""
+    stride = 64 if innermost else 4
+    partial = []
+    for lane in range(min(stride, len(elements))):
+        lanes = elements[lane::stride]
+        first = lanes[0] if start is None else combine(start, lanes[0])
+        partial.append(functools.reduce(combine, lanes[1:], first))
+    half = stride // 2
+    while half:
+        for lane in range(half):
+            if lane + half < len(partial):
+                partial[lane] = combine(partial[lane], partial[lane + half])
+        half //= 2
+    return partial[0]
+
+
+def along(
+    case: Case, tiles: Sequence[Array], reduce: Callable[[list[Any], bool], Any]
+) -> list[Any]:
+    """``reduce`` of the elements along the axis, at every index of the other axes.
+
+    With several tiles the elements are tuples.
+    """
+    axis = case.attributes["axis"]
+    shape = tiles[0].shape
+    rest = shape[:axis] + shape[axis + 1 :]
+    scalars = [sample.type.scalar for sample in case.samples()]
+    results = []
+    for index in indices(rest):
+        line = (*index[:axis], slice(None), *index[axis:])
+        columns = [values(tile[line], scalar) for tile, scalar in zip(tiles, scalars)]
+        elements = columns[0] if len(tiles) == 1 else list(zip(*columns))
+        results.append(reduce(elements, axis == len(shape) - 1))
+    return results
+
+
+def reduction(mnemonic: str, case: Case, x: Array) -> Results:
+    dtype = case.samples()[0].type.scalar
+    combine = pair_rule(mnemonic, dtype)
+    start = 0.0 if mnemonic == "arith.add" and dtype.is_floating() else None
+    axis = case.attributes["axis"]
+    shape = x.shape[:axis] + x.shape[axis + 1 :]
+    numbers = along(case, [x], lambda line, innermost: in_order(line, innermost, combine, start))
+    return (from_numbers(numbers, shape, dtype),)
+
+
+def pair_rule(mnemonic: str, dtype: DType) -> Combine:
+    oracle = ORACLES[mnemonic]
+    stand_in = _StandIn(dtype)
+    return lambda x, y: oracle(stand_in, [x], [y])[0]
+
+
+class _StandIn:
+    """What the elementwise oracles ask of a case."""
+
+    attributes = {"propagate_nan": False}
+
+    def __init__(self, dtype: DType) -> None:
+        self.dtype = dtype
+
+
+def argmin(line: list[tuple[Any, int]], innermost: bool) -> tuple[Any, int]:
+    """The smallest value with its smallest index: no order matters."""
+    return min(line)
+
+
+def welford(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Chan's update in fp32 scalars."""
+    (mean1, m1, w1), (mean2, m2, w2) = (tuple(map(np.float32, each)) for each in (left, right))
+    weight = w1 + w2
+    share = np.float32(0) if weight == 0 else w2 / weight
+    delta = mean2 - mean1
+    return mean1 + delta * share, m1 + m2 + delta * delta * w1 * share, weight
+
+
+def reduce_region(case: Case, *tiles: Array) -> Results:
+    dtypes = [sample.type.scalar for sample in case.samples()]
+    axis = case.attributes["axis"]
+    shape = tiles[0].shape[:axis] + tiles[0].shape[axis + 1 :]
+    kind = case.label.partition(" ")[0]
+    if kind in ("add", "max"):
+        combine = pair_rule({"add": "arith.add", "max": "arith.maximum"}[kind], dtypes[0])
+        numbers = along(case, tiles, lambda line, inner: in_order(line, inner, combine))
+        return (from_numbers(numbers, shape, dtypes[0]),)
+    if kind == "argmin":
+        rows = along(case, tiles, argmin)
+    else:
+        assert kind == "welford"
+        rows = along(case, tiles, lambda line, inner: in_order(line, inner, welford))
+    columns = zip(*rows)
+    return tuple(from_numbers(c, shape, dtype) for c, dtype in zip(columns, dtypes))
+
+
+# ---- dot -----------------------------------------------------------------------------------------
+
+
+def dot(case: Case, a: Array, b: Array, acc: Array | None = None) -> Results:
+    out = case.attributes["out_dtype"]
+    scalars = [sample.type.scalar for sample in case.samples()]
+    left = np.array(values(a, scalars[0]), object).reshape(a.shape)
+    right = np.array(values(b, scalars[1]), object).reshape(b.shape)
+    shape = (*a.shape[:-1], b.shape[-1])
+    start = [0] * math.prod(shape) if acc is None else values(acc, out)
+    numbers = []
+    for (*batch, row, column), first in zip(indices(shape), start):
+        terms = zip(left[(*batch, row)], right[(*batch, slice(None), column)])
+        numbers.append(sum_of_products(terms, first, out, scalars[0]))
+    return (from_numbers(numbers, shape, out),)
+
+
+def sum_of_products(terms: Iterable[tuple[Any, Any]], first: Any, out: DType, kind: DType) -> Any:
+    """Exact but for one rounding to float64; int32 wraps."""
+    if out is int32:
+        total = sum((x * y for x, y in terms), first)
+        return (total + 2**31) % 2**32 - 2**31
+    if kind is float64:
+        return float(sum((Fraction(x) * Fraction(y) for x, y in terms), Fraction(first)))
+    # Products of narrower types are exact in float64.
+    return math.fsum([*(x * y for x, y in terms), first])
+
+
+TILE_ORACLES: dict[str, TileOracle] = {
+    "create.constant": constant,
+    "create.splat": lambda case, x: picked(x, case.attributes["shape"], lambda index: ()),
+    "create.arange": lambda case: (
+        np.array(list(range(case.attributes["start"], case.attributes["end"])), np.int32),
+    ),
+    "program.id": lambda case: (np.array(0, np.int32),),
+    "program.count": lambda case: (np.array(1, np.int32),),
+    "shape.broadcast": broadcast,
+    "shape.expand_dims": expand_dims,
+    "shape.reshape": reshape,
+    "shape.trans": trans,
+    "memory.offset": offset,
+    "memory.load": load,
+    "memory.store": store,
+    "reduce.sum": functools.partial(reduction, "arith.add"),
+    "reduce.max": functools.partial(reduction, "arith.maximum"),
+    "reduce.min": functools.partial(reduction, "arith.minimum"),
+    "reduce.reduce": reduce_region,
+    "dot.dot": dot,
+}
+"""By the operation's mnemonic."""
