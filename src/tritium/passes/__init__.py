@@ -1,0 +1,37 @@
+"""Passes: rewriting and analysis of tile IR. Importing this module registers them all."""
+
+from __future__ import annotations
+
+from .canonicalize import canonicalize
+from .carried import carried
+from .cse import cse
+from .dce import dce
+from .hoist import hoist
+from .pipeline import (
+    DEFAULT,
+    PASSES,
+    NoOptions,
+    Pass,
+    PassRun,
+    Step,
+    parse_pipeline,
+    register_pass,
+    run_pipeline,
+)
+
+__all__ = [
+    "DEFAULT",
+    "PASSES",
+    "NoOptions",
+    "Pass",
+    "PassRun",
+    "Step",
+    "canonicalize",
+    "carried",
+    "cse",
+    "dce",
+    "hoist",
+    "parse_pipeline",
+    "register_pass",
+    "run_pipeline",
+]
