@@ -8,13 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tritium.backends.common.cast import computed, convert
+from tritium.backends.common.cast import bitcast, computed, convert
 from tritium.backends.common.remainder import fmod
 from tritium.backends.common.rules import Lowering, lower
 from tritium.backends.common.vector_math import fabs
-from tritium.backends.emit import Builder, V, const, double, elem, false, float_, i32, i64, zero
+from tritium.backends.emit import (
+    Builder,
+    V,
+    const,
+    double,
+    elem,
+    false,
+    float_,
+    i32,
+    i64,
+    like,
+    zero,
+)
 from tritium.ir.core import Value
-from tritium.ir.dtypes import DType, bfloat16, float64, int1
+from tritium.ir.dtypes import DType, bfloat16, float32, float64, get_int_dtype, int1
 from tritium.ops import arith
 
 
@@ -155,53 +167,81 @@ def _quotient(b: Builder, x: V, y: V, dtype: DType) -> V:
 @lower(arith.Neg)
 def _(lowering: Lowering, op: arith.Neg, x: V) -> V:
     b, dtype = lowering.b, _dtype(op.x)
-    if dtype.is_floating():
-        return computed(lowering, dtype, b.fneg, x)
-    return b.sub(zero(x.type), x)
+    if not dtype.is_floating():
+        return b.sub(zero(x.type), x)
+    if dtype.bits >= 32:
+        return b.fneg(x)
+    return _with_sign(lowering, x, dtype, lambda bits, sign: b.xor(bits, sign))
 
 
 @lower(arith.Abs)
 def _(lowering: Lowering, op: arith.Abs, x: V) -> V:
     b, dtype = lowering.b, _dtype(op.x)
-    if dtype.is_floating():
-        return computed(lowering, dtype, lambda x: fabs(b, x), x)
-    if not dtype.is_int_signed():
+    if dtype.is_int_unsigned():
         return x
-    # The flag would make the smallest value poison.
-    return b.intrinsic("abs", (x, false), overloads=(x.type,), pure=True)
+    if not dtype.is_floating():
+        # The flag would make the smallest value poison.
+        return b.intrinsic("abs", (x, false), overloads=(x.type,), pure=True)
+    if dtype.bits >= 32:
+        return fabs(b, x)
+    return _with_sign(lowering, x, dtype, lambda bits, sign: b.and_(bits, b.not_(sign)))
+
+
+def _with_sign(lowering: Lowering, x: V, dtype: DType, change: Callable[[V, V], V]) -> V:
+    """A narrow float with ``change`` of its bits and the sign bit."""
+    b = lowering.b
+    bits = bitcast(lowering, x, get_int_dtype(dtype.bits, False))
+    sign = const(bits.type, dtype.format.sign_pattern)
+    changed = change(bits, sign)
+    if not dtype.format.has_negative_zero:
+        # The pattern of -0 is NaN: it stays, and so does zero.
+        magnitude = b.and_(bits, b.not_(sign))
+        changed = b.select(b.icmp("eq", magnitude, zero(bits.type)), bits, changed)
+    return bitcast(lowering, changed, dtype)
 
 
 # ---- minima and maxima ---------------------------------------------------------------------------
 
 
 def _extremum(
-    lowering: Lowering, dtype: DType, *, larger: bool, propagate_nan: bool
-) -> Callable[[V, V], V]:
-    """The larger or smaller of two values in the type they are computed in."""
+    lowering: Lowering, dtype: DType, x: V, y: V, *, larger: bool, propagate_nan: bool
+) -> V:
     b = lowering.b
     if dtype is int1:
-        return b.or_ if larger else b.and_
-    if not dtype.is_floating():
-        if dtype.is_int_signed():
-            return b.smax if larger else b.smin
-        return b.umax if larger else b.umin
+        return b.or_(x, y) if larger else b.and_(x, y)
+    if dtype.is_int_signed():
+        return b.smax(x, y) if larger else b.smin(x, y)
+    if dtype.is_int_unsigned():
+        return b.umax(x, y) if larger else b.umin(x, y)
+    if dtype.bits < 32:
+        return _narrow_extremum(lowering, dtype, x, y, larger=larger, propagate_nan=propagate_nan)
     name = "maximum" if larger else "minimum"
-    full = name if propagate_nan else f"{name}num"
-    return lambda x, y: b.intrinsic(full, (x, y), pure=True)
+    return b.intrinsic(name if propagate_nan else f"{name}num", (x, y), pure=True)
+
+
+def _narrow_extremum(
+    lowering: Lowering, dtype: DType, x: V, y: V, *, larger: bool, propagate_nan: bool
+) -> V:
+    """One of two narrow floats, as it is: rounding it back would change infinities of fp8e5."""
+    b = lowering.b
+    wide_x, wide_y = (convert(lowering, each, dtype, float32) for each in (x, y))
+    takes_y = b.fcmp("olt" if larger else "ogt", wide_x, wide_y)
+    zero_bits = zero(like(wide_x.type, i32))
+    # Of equal values the signs decide: they are zeros, or the same.
+    sign = b.icmp("slt", b.as_int(wide_x if larger else wide_y), zero_bits)
+    takes_y = b.or_(takes_y, b.and_(b.fcmp("oeq", wide_x, wide_y), sign))
+    nan = wide_y if propagate_nan else wide_x
+    return b.select(b.or_(takes_y, b.fcmp("uno", nan, nan)), y, x)
 
 
 @lower(arith.Maximum, arith.Minimum)
 def _(lowering: Lowering, op: arith.Extremum, x: V, y: V) -> V:
-    dtype = _dtype(op.x)
-    choose = _extremum(lowering, dtype, larger=op.larger, propagate_nan=op.propagate_nan)
-    return computed(lowering, dtype, choose, x, y)
+    propagate = op.propagate_nan
+    return _extremum(lowering, _dtype(op.x), x, y, larger=op.larger, propagate_nan=propagate)
 
 
 @lower(arith.Clamp)
 def _(lowering: Lowering, op: arith.Clamp, x: V, lo: V, hi: V) -> V:
-    dtype = _dtype(op.x)
-    raised, lowered = (
-        _extremum(lowering, dtype, larger=larger, propagate_nan=op.propagate_nan)
-        for larger in (True, False)
-    )
-    return computed(lowering, dtype, lambda x, lo, hi: lowered(raised(x, lo), hi), x, lo, hi)
+    dtype, propagate = _dtype(op.x), op.propagate_nan
+    raised = _extremum(lowering, dtype, x, lo, larger=True, propagate_nan=propagate)
+    return _extremum(lowering, dtype, raised, hi, larger=False, propagate_nan=propagate)
