@@ -1,6 +1,10 @@
 """The operations, one module a family: meaning, type rule, tests and surface function together.
 
-``families`` imports them all.
+Importing this package registers them all.
 """
 
 from __future__ import annotations
+
+from .families import FAMILIES
+
+__all__ = ["FAMILIES"]
