@@ -197,9 +197,9 @@ def _infinite_product(x: float, y: float) -> float:
     return math.nan if 0 in (x, y) else x * y
 
 
-def extremum(larger: bool, case: Case, x: Number, y: Number) -> Number:
+def extremum(larger: bool, propagate_nan: bool, x: Number, y: Number) -> Number:
     if x != x or y != y:
-        if case.attributes["propagate_nan"]:
+        if propagate_nan:
             return math.nan
         return y if x != x else x
     # Python's order, and -0 below +0.
@@ -207,8 +207,13 @@ def extremum(larger: bool, case: Case, x: Number, y: Number) -> Number:
     return max(x, y, key=key) if larger else min(x, y, key=key)
 
 
+def propagates(case: Case) -> bool:
+    return bool(case.attributes["propagate_nan"])
+
+
 def clamped(case: Case, x: Number, low: Number, high: Number) -> Number:
-    return extremum(False, case, extremum(True, case, x, low), high)
+    raised = extremum(True, propagates(case), x, low)
+    return extremum(False, propagates(case), raised, high)
 
 
 def pairwise(rule: Callable[..., Number]) -> Oracle:
@@ -341,8 +346,8 @@ ORACLES: dict[str, Oracle] = {
     "arith.neg": elementwise(lambda x, _: -x, lambda x, dtype: -x if x else stored(-x, dtype)),
     "arith.abs": elementwise(lambda x, _: abs(x), lambda x, _: abs(x)),
     "arith.fma": elementwise(no_integers, exactly(lambda x, y, z: x * y + z, sum_of_products)),
-    "arith.maximum": pairwise(functools.partial(extremum, True)),
-    "arith.minimum": pairwise(functools.partial(extremum, False)),
+    "arith.maximum": pairwise(lambda case, x, y: extremum(True, propagates(case), x, y)),
+    "arith.minimum": pairwise(lambda case, x, y: extremum(False, propagates(case), x, y)),
     "arith.clamp": pairwise(clamped),
     "arith.umulhi": elementwise(
         lambda x, y, dtype: unsigned(x, dtype) * unsigned(y, dtype) >> dtype.bits, no_floats

@@ -217,8 +217,7 @@ def _with_sign(op: Unary, x: Any, change: Callable[[Array, Any], Array]) -> Arra
     dtype, x = op.x.scalar, np.asarray(x)
     assert isinstance(dtype, DType)
     if not dtype.is_floating():
-        with np.errstate(all="ignore"):
-            return compute_storage(op.compute, dtype, [x])
+        return compute_storage(op.compute, dtype, [x])
     bits = x.view(f"u{dtype.itemsize}")
     changed = np.asarray(change(bits, bits.dtype.type(dtype.format.sign_pattern)))
     if not dtype.format.has_negative_zero:

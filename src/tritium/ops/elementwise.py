@@ -79,8 +79,7 @@ class Elementwise(Op):
     def evaluate(self, machine: Any, *arrays: Any) -> Any:
         dtype = self.operands[0].scalar
         assert isinstance(dtype, DType)
-        with np.errstate(all="ignore"):
-            return compute_storage(self.compute, dtype, [np.asarray(array) for array in arrays])
+        return compute_storage(self.compute, dtype, [np.asarray(array) for array in arrays])
 
     @classmethod
     def operand_arrays(cls, dtype: DType) -> tuple[Array, ...]:
@@ -124,6 +123,7 @@ class Elementwise(Op):
         return Case(cls, label, operands, attributes)
 
 
+@np.errstate(all="ignore")
 def compute_storage(compute: Any, dtype: DType, arrays: Sequence[Array]) -> Array:
     """``compute`` on arrays in storage form, its result stored as ``dtype``."""
     if dtype.is_floating():
