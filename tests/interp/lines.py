@@ -47,7 +47,7 @@ def assignments(a, b):
 def conditions(a, b):
     if a and b:
         x = a
-    if a and b or not a:
+    if a or b and not a:  # noqa: RUF021
         x = b
     elif a < b < 5:
         x = 1
@@ -65,7 +65,7 @@ def conditions(a, b):
 
 def long_conditions(a, b):
     if (
-        a
+        a  # noqa: RUF021
         and b
         or not a
     ):
@@ -194,7 +194,7 @@ def make(captured):
 
 
 closed = make(10)
-def compact(a, b): return a if a and b else b  # noqa: E704
+def compact(a, b): return a if a and b else b
 # fmt: on
 
 

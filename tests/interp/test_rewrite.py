@@ -205,6 +205,7 @@ def test_literals_as_arguments_stay_numbers() -> None:
         ("x = 2**63", "uint64"),
         ("x = G", "int32"),
         ("x = y = 1", "int32"),
+        ("(x := 1)", "int32"),
         ("x: int = 1", "int32"),
         ("x = 1; x += 1", "int32"),
         ("x = 1; x += 1.5", "fp32"),
@@ -247,11 +248,16 @@ def test_the_annotation_constexpr_keeps_a_number() -> None:
         def kernel():
             n: "tl.constexpr" = G * 2
             m: tl.constexpr = 3
-            return n, m
+            k: tl.constexpr
+            if n > 7:
+                k = 1
+            else:
+                k = 2
+            return n, m, k
         """,
         G=constexpr(4),
     )
-    assert kernel() == (8, 3)
+    assert kernel() == (8, 3, 1)
     assert all(type(each) is int for each in kernel())
 
 
@@ -367,7 +373,7 @@ def test_a_condition_needs_one_element() -> None:
     assert kernel(arange(0, 1)) == 2
     with pytest.raises(TritiumError) as caught:
         kernel(arange(0, 2))
-    assert caught.value.code == "E0209"
+    assert caught.value.code == "E0403"
 
 
 def test_assert_looks_at_every_element() -> None:

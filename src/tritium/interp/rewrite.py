@@ -173,6 +173,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def __init__(self, look_up: Callable[[str], Any]) -> None:
         self._look_up = look_up
+        self._declared: set[str] = set()
 
     def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """A function's body, rewritten."""
@@ -211,16 +212,22 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         node.targets = [self.visit(target) for target in node.targets]
-        if any(isinstance(target, (ast.Name, ast.Tuple, ast.List)) for target in node.targets):
+        names = {target.id for target in node.targets if isinstance(target, ast.Name)}
+        if names & self._declared:
+            node.value = self._wrapped("unwrap", node.value)
+        elif names or any(isinstance(target, (ast.Tuple, ast.List)) for target in node.targets):
             node.value = self._assigned(node.value)
         else:
             node.value = self.visit(node.value)
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        constant = is_constexpr_annotation(ast.unparse(node.annotation))
         if node.value is None:
+            if constant and isinstance(node.target, ast.Name):
+                self._declared.add(node.target.id)
             return node
-        if is_constexpr_annotation(ast.unparse(node.annotation)):
+        if constant:
             node.value = self._wrapped("unwrap", node.value)
         elif isinstance(node.target, ast.Name):
             node.value = self._assigned(node.value)
@@ -251,6 +258,24 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(value, ast.Constant) and not isinstance(value.value, (int, float)):
             return value
         return self._wrapped("assigned", value)
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
+        node.value = self._assigned(node.value)
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        return self._branch(node)
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        return self._branch(node)
+
+    def _branch(self, node: Any) -> ast.AST:
+        # Python compiles known conditions away.
+        if not isinstance(node.test, ast.Constant):
+            node.test = self._wrapped("truth", node.test)
+        node.body = self.statements(node.body)
+        node.orelse = self.statements(node.orelse)
+        return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         node.test = self._wrapped("holds", node.test)

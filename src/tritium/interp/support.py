@@ -30,6 +30,7 @@ __all__ = [
     "negate",
     "receiver",
     "result",
+    "truth",
     "unwrap",
 ]
 
@@ -49,6 +50,11 @@ def assigned(value: Any) -> Any:
         make = getattr(type(value), "_make", tuple)
         return make(parts)
     return value
+
+
+def truth(value: Any) -> Any:
+    """What ``if`` and ``while`` decide by: of a tile its only element, else Python's own."""
+    return python.condition(value, "if") if isinstance(value, Tile) else value
 
 
 def negate(value: Any) -> Any:
@@ -143,7 +149,7 @@ class choice(_Step):
 
     def __init__(self, condition: Any) -> None:
         self.at_run_time = isinstance(condition, Tile)
-        self.condition = self.open = bool(condition)
+        self.condition = self.open = bool(truth(condition))
 
     def take(self, operand: Any) -> None:
         self.value = assigned(operand) if self.at_run_time else operand
