@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tritium.backends.common.rules import register_type
-from tritium.backends.emit import V, const, elem, i64, lanes, memory_type, true, undef, zero
+from tritium.backends.emit import (
+    Builder,
+    V,
+    const,
+    elem,
+    i64,
+    lanes,
+    memory_type,
+    true,
+    undef,
+    zero,
+)
 from tritium.ir.dtypes import Type, int1
 from tritium.ir.types import element
 from tritium.ops import memory
@@ -123,6 +134,9 @@ class Access:
         if pointer.is_uniform and mask.is_uniform:
             return self._load_uniform(op, scalar, pointer, mask, point)
         if mask.is_uniform and mask.v.integer == 1:
+            transposed = self._load_transposed(op, scalar, point)
+            if transposed is not None:
+                return transposed
             return self._load_all(scalar, pointer, op.volatile)
         return self._load_masked(op, scalar, pointer, mask, point)
 
@@ -186,9 +200,45 @@ class Access:
                 for lane in range(p.n)
             ]
             return vector(self._assemble(level, parts, type_), level)
-        self.points.kernel.count("gather")
+        p.kernel.count("gather", p.mode)
         every = const(self._mask_type(), 1)
         return vector(b.gather(type_, p.math.widen(pointer), every, align=size), level)
+
+    def _load_transposed(self, op: memory.Load, scalar: Type, point: Point) -> Lanes | None:
+        """The lanes of one row of a block, from vectors loaded along the rows' axis.
+
+        The first row that asks loads and transposes the whole block.
+        """
+        p = self.points
+        block = p.block
+        if block is None or p.n != len(block):
+            return None
+        axis = next((a for a, index in enumerate(point) if index in block), None)
+        if axis is None or p.kernel.strides.of(op.pointer)[axis] != size_of(scalar):
+            return None
+        first = (*point[:axis], block[0], *point[axis + 1 :])
+        pointer = p.at(op.pointer, first)
+        if not pointer.is_ramp or pointer.step.integer in (size_of(scalar), -size_of(scalar)):
+            return None
+        rows = p.transposed.get((op, first))
+        if rows is None:
+            rows = p.transposed[(op, first)] = self._transpose(scalar, pointer)
+        return vector(rows[block.index(point[axis])], pointer.level)
+
+    def _transpose(self, scalar: Type, pointer: Lanes) -> list[V]:
+        """n vectors loaded at the lanes of ``pointer``, as n vectors across them."""
+        p = self.points
+        b = p.builders[pointer.level]
+        n = p.n
+        rows = [
+            b.load(p.register(scalar), p.math.lane(pointer, lane), align=size_of(scalar))
+            for lane in range(n)
+        ]
+        half = n // 2
+        while half:
+            rows = _exchange(b, rows, half)
+            half //= 2
+        return rows
 
     def _reversed(self, level: int, x: V) -> V:
         b = self.points.builders[level]
@@ -221,7 +271,7 @@ class Access:
             loaded = b.masked_load(type_, first, flipped, other_flipped, align=size)
             return vector(self._reversed(level, loaded), level)
         if not pointer.is_ramp:
-            p.kernel.count("masked gather")
+            p.kernel.count("masked gather", p.mode)
         addresses = p.math.widen(pointer)
         return vector(b.gather(type_, addresses, lanes_mask, passed, align=size), level)
 
@@ -262,7 +312,7 @@ class Access:
                 for lane in range(p.n):
                     b.store(p.math.lane(value, lane), p.math.lane(pointer, lane), align=size)
         else:
-            p.kernel.count("scatter")
+            p.kernel.count("scatter", p.mode)
             every = const(self._mask_type(), 1)
             b.scatter(p.math.widen(value), p.math.widen(pointer), every, align=size)
 
@@ -284,5 +334,19 @@ class Access:
             b.masked_store(turned, first, self._reversed(level, lanes_mask), align=size)
         else:
             if not pointer.is_ramp:
-                p.kernel.count("masked scatter")
+                p.kernel.count("masked scatter", p.mode)
             b.scatter(p.math.widen(value), p.math.widen(pointer), lanes_mask, align=size)
+
+
+def _exchange(b: Builder, rows: list[V], half: int) -> list[V]:
+    """One round of a transposition: swap blocks of ``half`` lanes between rows ``half`` apart."""
+    n = len(rows)
+    low = [lane if not lane & half else n + lane - half for lane in range(n)]
+    high = [lane + half if not lane & half else n + lane for lane in range(n)]
+    made = list(rows)
+    for row in range(n):
+        if not row & half:
+            upper, lower = rows[row], rows[row + half]
+            made[row] = b.shuffle(upper, lower, low)
+            made[row + half] = b.shuffle(upper, lower, high)
+    return made

@@ -195,7 +195,9 @@ class FlowWriter:
         kernel = self.kernel
         values = yields_of(block)
         saved = dict(kernel.placed), kernel.yield_targets
-        plan = Planner(block, disjoint=kernel.disjoint, outer=self.plan.stored).run()
+        plan = Planner(
+            block, disjoint=kernel.disjoint, outer=self.plan.stored, width=kernel.width
+        ).run()
         old = dict(zip(carried, targets, strict=True)) if carried else {}
         for value, target in zip(values, targets, strict=True):
             if target is not None and _can_place(plan, value, target, old, values):

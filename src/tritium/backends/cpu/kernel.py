@@ -47,7 +47,9 @@ class KernelWriter:
         self.yield_targets: list[Buffer | None] = []
         """Where the block being written leaves the tiles it yields."""
         self.plans: list[tuple[int, BlockPlan]] = []
-        self.plan: BlockPlan = Planner(source.body.block, disjoint=disjoint, outer=set()).run()
+        self.plan: BlockPlan = Planner(
+            source.body.block, disjoint=disjoint, outer=set(), width=self.width
+        ).run()
         self.counts: dict[str, int] = {}
         self.grid: tuple[V, V, V]
         self.program: tuple[V, V, V]
@@ -168,8 +170,10 @@ class KernelWriter:
             level = points.row_level
             points.access.write_buffer(buffer, result.scalar, uniform(v, level), outer)
 
-    def count(self, what: str) -> None:
-        """Note a slow access form, for the dump."""
+    def count(self, what: str, mode: Mode) -> None:
+        """Note a slow access form, for the dump; the version that assumes nothing has any."""
+        if mode is Mode.GENERIC:
+            what += " where integers may wrap"
         self.counts[what] = self.counts.get(what, 0) + 1
 
     # Blocks.

@@ -44,26 +44,45 @@ class GroupWriter:
         self.row_values: dict[Value, tuple[Point, V]] = {}
 
     def write(self) -> None:
-        kernel = self.kernel
-        mark = kernel.allocate(self.group)
-        builders = [kernel.b]
-        loops: list[OpenLoop] = []
-        outer: list[Index] = []
-        for number, extent in enumerate(self.group.outer):
-            if extent == 1:
-                outer.append(ZERO)
-                continue
-            loop = OpenLoop(kernel.function, f"r{number}_")
-            loops.append(loop)
-            builders.append(loop.b)
-            outer.append(Index(len(builders) - 1, loop.index))
-        bounds = [extent for extent in self.group.outer if extent > 1]
-        for subnest in self.group.subnests:
-            SubnestWriter(self, subnest, builders, outer).write()
-        for depth in range(len(loops) - 1, -1, -1):
-            loop = loops[depth]
-            loop.close(builders[depth], const(i64, 0), const(i64, bounds[depth]), 1)
-        kernel.release_rows(self.group, mark)
+        mark = self.kernel.allocate(self.group)
+        self._loops(0, [self.kernel.b], [[]])
+        self.kernel.release_rows(self.group, mark)
+
+    def _loops(self, number: int, builders: list[Builder], rows: list[list[Index]]) -> None:
+        """Outer loop ``number`` and what is inside; ``rows`` are the outer positions so far, one
+        list for each row of a block."""
+        group = self.group
+        if number == len(group.outer):
+            for subnest in group.subnests:
+                SubnestWriter(self, subnest, builders, rows).write()
+            return
+        extent = group.outer[number]
+        if extent == 1:
+            self._loops(number + 1, builders, [[*row, ZERO] for row in rows])
+        elif number == group.block:
+            size = self.kernel.width
+            whole = extent // size * size
+            self._loop(number, builders, rows, (0, whole), size)
+            if whole < extent:
+                self._loop(number, builders, rows, (whole, extent), 1)
+        else:
+            self._loop(number, builders, rows, (0, extent), 1)
+
+    def _loop(
+        self,
+        number: int,
+        builders: list[Builder],
+        rows: list[list[Index]],
+        bounds: tuple[int, int],
+        size: int,
+    ) -> None:
+        """A loop over [low, high) in steps of ``size`` rows, which its body treats together."""
+        loop = OpenLoop(self.kernel.function, f"r{number}_")
+        level = len(builders)
+        positions = [Index(level, loop.b.add(loop.index, const(i64, row))) for row in range(size)]
+        inner = [[*row, position] for position in positions for row in rows]
+        self._loops(number + 1, [*builders, loop.b], inner)
+        loop.close(builders[-1], const(i64, bounds[0]), const(i64, bounds[1]), size)
 
 
 class SubnestWriter:
@@ -74,16 +93,19 @@ class SubnestWriter:
         parent: GroupWriter,
         sinks: list[Sink],
         builders: list[Builder],
-        outer: list[Index],
+        rows: list[list[Index]],
     ) -> None:
         self.kernel = parent.kernel
         self.parent = parent
         self.sinks = sinks
         self.row = builders[-1]
-        self.outer = outer
+        self.rows = rows
+        self.outer = rows[0]
         first = sinks[0]
         self.extent = first.space[first.lane]
-        self.points = Points(self.kernel, builders, parent.row_values, self.extent)
+        number = parent.group.block
+        block = [row[number] for row in rows] if number is not None and len(rows) > 1 else None
+        self.points = Points(self.kernel, builders, parent.row_values, self.extent, block)
         self.width = min(self.kernel.width, self.extent)
         self.reducers: dict[Sink, Reducer] = {}
 
@@ -135,7 +157,7 @@ class SubnestWriter:
             for value in sink.inlined
             if value.defining_op is not None
         )
-        most = 4 if total <= HEAVY else 2
+        most = 1 if len(self.rows) > 1 else 4 if total <= HEAVY else 2
         while most > 1 and whole % most and whole < 4 * most:
             most //= 2
         return max(1, min(most, whole))
@@ -255,6 +277,12 @@ class SubnestWriter:
         points.body(b, mode, lanes)
         level = len(points.builders) - 1
         lane = Index(level, start, 1 if lanes > 1 else 0)
+        for row in self.rows:
+            self.outer = row
+            self._sinks(lane, lanes, slot)
+
+    def _sinks(self, lane: Index, lanes: int, slot: int) -> None:
+        points = self.points
         kept: list[tuple[Value, Lanes, Point]] = []
         for sink in self.sinks:
             if sink.along is not None:

@@ -16,7 +16,16 @@ from tritium.ops.shape import Reshape
 
 from .facts import Strides, family_of, injective, is_generator, may_alias, weight
 from .index import splits_axis
-from .sinks import LANE, ZERO_TOKEN, Sink, SinkKind, Walker, access_lane, default_lane
+from .sinks import (
+    LANE,
+    ZERO_TOKEN,
+    Sink,
+    SinkKind,
+    Walker,
+    access_lane,
+    default_lane,
+    transposed_axis,
+)
 
 CHEAP = 6
 """Weight up to which an element is computed again rather than stored."""
@@ -27,6 +36,8 @@ class Group:
     """Sinks under common outer loops; each inner list is one subnest."""
 
     outer: tuple[int, ...]
+    block: int | None = None
+    """The number of the outer loop that runs in blocks of rows, transposed in registers."""
     subnests: list[list[Sink]] = field(default_factory=list)
 
     @property
@@ -113,11 +124,12 @@ class Planner:
     """Plans one block.
 
     ``disjoint``: distinct parameters are known not to overlap. ``outer``: the values that
-    enclosing blocks have stored.
+    enclosing blocks have stored. ``width``: lanes of a vector.
     """
 
-    def __init__(self, block: Block, *, disjoint: bool, outer: set[Value]) -> None:
+    def __init__(self, block: Block, *, disjoint: bool, outer: set[Value], width: int) -> None:
         self.block = block
+        self.width = width
         self.disjoint = disjoint
         self.position = {op: number for number, op in enumerate(block.ops)}
         self.strides = Strides()
@@ -303,6 +315,7 @@ class Planner:
             found.extend(self._keep_sink(r, op) for r in op.results if r in self.kept)
         for sink in found:
             Walker(sink, self.stored).run()
+            sink.block = transposed_axis(sink, self.strides, self.width)
         return found
 
     def _keep_sink(self, value: Value, op: Op) -> Sink:
@@ -378,7 +391,7 @@ class Planner:
                 self._flush(steps)
                 group = None
         if group is None:
-            group = self._current = Group(sink.outer_extents)
+            group = self._current = Group(sink.outer_extents, _blocked_loop(sink))
         target = self._same_loop(group, sink)
         if target is None:
             group.subnests.append([sink])
@@ -389,7 +402,7 @@ class Planner:
 
     def _refusal(self, group: Group, sink: Sink) -> str:
         """Why a sink can't run inside the loops of a group; empty when it can."""
-        if group.outer != sink.outer_extents:
+        if group.outer != sink.outer_extents or group.block != _blocked_loop(sink):
             return "other extents"
         for value, point in sink.uses:
             made = group.producer(value)
@@ -446,6 +459,10 @@ class Planner:
             if made[1].kind is SinkKind.REDUCE or point != made[1].tokens():
                 return None
         return subnest
+
+
+def _blocked_loop(sink: Sink) -> int | None:
+    return None if sink.block is None else sink.outer.index(sink.block)
 
 
 def writes_memory(op: Op) -> bool:

@@ -75,8 +75,12 @@ class Points:
         builders: Sequence[Builder],
         row_values: dict[Value, tuple[Point, V]],
         extent: int,
+        block: Sequence[Index] | None = None,
     ) -> None:
         self.kernel = kernel
+        self.block = block
+        """The rows of a block that is transposed in registers."""
+        self.transposed: dict[Any, list[V]] = {}
         self.builders = list(builders)
         self.row_level = len(builders) - 1
         self.row_values = row_values
@@ -101,6 +105,7 @@ class Points:
         self.n = lanes
         self.math = LaneMath(self.builders, lanes)
         self._inner_memo = {}
+        self.transposed = {}
 
     # Points.
 

@@ -47,7 +47,8 @@ class Sink:
     lane: int
     along: int | None = None
     value: Value | None = None
-    reads: list[memory.Load] = field(default_factory=list)
+    reads: dict[memory.Load, Point] = field(default_factory=dict)
+    """Loads computed inside the sink's loops, each with (one of) the points it is read at."""
     uses: list[tuple[Value, Point]] = field(default_factory=list)
     inlined: set[Value] = field(default_factory=set)
     block: int | None = None
@@ -116,6 +117,30 @@ def access_lane(pointer: Value, size: int, strides: Strides) -> int:
     return default_lane(pointer.shape) if found is None else found
 
 
+def transposed_axis(sink: Sink, strides: Strides, width: int) -> int | None:
+    """The outer axis along which a load of the sink is contiguous while the lanes stride it.
+
+    Blocks of ``width`` rows by ``width`` lanes then load along that axis and transpose in
+    registers.
+    """
+    if sink.kind is SinkKind.REDUCE or sink.space[sink.lane] < width:
+        return None
+    for load, point in sink.reads.items():
+        size = load.result.scalar.itemsize  # type: ignore[attr-defined]
+        steps = strides.of(load.pointer)
+        if LANE not in point or len(steps) != len(point):
+            continue
+        step = steps[point.index(LANE)]
+        if step is None or step in (0, size, -size):
+            continue
+        for axis, token in enumerate(point):
+            if steps[axis] == size and isinstance(token, tuple) and token[0] == "outer":
+                outer = sink.outer[token[1]]
+                if sink.space[outer] >= width:
+                    return outer
+    return None
+
+
 class Walker:
     """Fills in what a sink reads, given the values that are stored."""
 
@@ -149,7 +174,7 @@ class Walker:
             self._shape(op, point)
         else:
             if isinstance(op, memory.Load):
-                self.sink.reads.append(op)
+                self.sink.reads[op] = point
             inner = () if isinstance(op, create.Splat) else point
             for operand in op.operands:
                 self.visit(operand, inner if operand.shape else ())
