@@ -37,7 +37,7 @@ from . import samples
 from .arith import extremum
 from .callable import composite
 from .cast import cast
-from .codecs import decode
+from .codecs import decode, encode
 from .combines import add_region, argmin_region, maximum_region, welford_region
 from .constants import to_tile
 from .constexpr import unwrap
@@ -135,6 +135,12 @@ def _magnitude(dtype: DType, axis: int, x: Array) -> Array:
     return np.asarray(x.shape[axis] * np.abs(values).sum(axis))
 
 
+def _zeros(dtype: DType) -> Sample:
+    """A row of negative zeros, and two of mixed ones."""
+    rows = np.array([[-0.0] * 5, [0.0, -0.0, -0.0, -0.0, -0.0], [-0.0, -0.0, -0.0, -0.0, 0.0]])
+    return Sample(shaped(dtype, (3, 5)), encode(rows, dtype))
+
+
 class Reduction(Op):
     """Base of the reductions that have an operation of their own."""
 
@@ -183,6 +189,10 @@ class Reduction(Op):
                     operands = {"x": make(dtype, shape)}
                     magnitude = functools.partial(_magnitude, dtype, axis)
                     yield Case(cls, label, operands, {"axis": axis}, magnitude=magnitude)
+        for dtype in STANDARD_FLOATS:
+            magnitude = functools.partial(_magnitude, dtype, 1)
+            operands = {"x": _zeros(dtype)}
+            yield Case(cls, f"{dtype} zeros", operands, {"axis": 1}, magnitude=magnitude)
 
     @classmethod
     def rejects(cls) -> Iterator[Reject]:
@@ -307,6 +317,9 @@ class Reduce(Op):
     @classmethod
     def cases(cls) -> Iterator[Case]:
         """Sums, maxima, the two-value argmin and Welford's three, on every shape."""
+        regions: Mapping[str, Callable[[], Region]]
+        regions = {"combine": functools.partial(add_region, float32)}
+        yield cls._case("add zeros", (_zeros(float32),), 1, regions)
         for shape, axis in CASE_SHAPES:
             for dtype in (float32, int8, bfloat16):
                 for make, region_of in (("add", add_region), ("max", maximum_region)):
