@@ -153,7 +153,12 @@ def _control() -> None:
         "{name} is {left} in one branch and {right} in the other",
         "cast one of them so that both branches agree",
     )
-    define("E0403", Kind.TYPE, "a condition must be a scalar, got {got}", "reduce it first")
+    define(
+        "E0403",
+        Kind.TYPE,
+        "a condition must be a scalar, got {got}",
+        "choose element by element with tl.where, or reduce it first",
+    )
     define(
         "E0404",
         Kind.UNSUPPORTED,
