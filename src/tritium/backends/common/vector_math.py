@@ -42,7 +42,10 @@ _SIGN_BIT = -(1 << 31)
 _LOG2_E = 1.4426950216293335
 # log2(e) - _LOG2_E
 _LOG2_E_REST = 1.925963033500011e-08
-# ln 2 in two parts; the first has 10 bits, so a multiple of it by an exponent is exact.
+# ln 2 as a float, and what it lacks.
+_LN2 = 0.6931471824645996
+_LN2_REST = -1.9046542121259336e-09
+# ln 2 in two parts of which the first has 10 bits: a multiple of it by an exponent is exact.
 _LN2_HIGH = 0.693359375
 _LN2_LOW = -0.00021219444170128554
 
@@ -137,11 +140,11 @@ def _scale(b: Builder, x: V, n: V, bits: V, target: Target) -> V:
 def _exp_parts(b: Builder, x: V) -> tuple[V, V, V]:
     """exp(x) = (1 + p) * 2**n: p, n as a float, n as bits."""
     n, bits = _nearest(b, x, _LOG2_E)
-    exact = b.fma(n, _k(x, -_LN2_HIGH), x)
-    r = b.fma(n, _k(x, -_LN2_LOW), exact)
+    exact = b.fma(n, _k(x, -_LN2), x)
+    r = b.fma(n, _k(x, -_LN2_REST), exact)
     tail = b.fmul(b.fmul(r, r), _horner(b, r, polynomials.EXP))
     # The rounding of r would count in full here, so its small part joins the tail instead.
-    p = b.fadd(exact, b.fma(n, _k(x, -_LN2_LOW), tail))
+    p = b.fadd(exact, b.fma(n, _k(x, -_LN2_REST), tail))
     return p, n, bits
 
 
@@ -195,10 +198,10 @@ def erf(b: Builder, x: V, target: Target) -> V:
 # ---- logarithms ----------------------------------------------------------------------------------
 
 
-def _log_parts(b: Builder, x: V) -> tuple[V, V, V]:
-    """For a positive finite x = 2**e * (1 + f): e as a float, f, and log(1 + f) - f.
+def _log_parts(b: Builder, x: V) -> tuple[V, V, V, V]:
+    """For a positive finite x = 2**e * (1 + f): e as a float, f, s = f**2 and t, so that
 
-    1 + f is in [sqrt(1/2), sqrt(2)).
+    log(1 + f) = f - s / 2 + t; t makes up for the rounding of s. 1 + f is in [sqrt(1/2), sqrt(2)).
     """
     tiny = b.fcmp("olt", x, _k(x, 2.0**-126))
     bits = b.as_int(b.select(tiny, b.fmul(x, _k(x, 2.0**23)), x))
@@ -210,8 +213,7 @@ def _log_parts(b: Builder, x: V) -> tuple[V, V, V]:
     square = b.fmul(f, f)
     lost = b.fma(f, f, b.fneg(square))
     cubic = b.fmul(_horner(b, f, polynomials.LOG), b.fmul(square, f))
-    rest = b.fma(square, _k(x, -0.5), b.fma(lost, _k(x, -0.5), cubic))
-    return b.sitofp(exponent, float_), f, rest
+    return b.sitofp(exponent, float_), f, square, b.fma(lost, _k(x, -0.5), cubic)
 
 
 def _log_specials(b: Builder, x: V, result: V) -> V:
@@ -225,11 +227,13 @@ def log(b: Builder, x: V, target: Target) -> V:
     """Natural logarithm; NaN below zero."""
     if _is_double(x):
         return library_call(b, "log", (x,), target)
-    e, f, rest = _log_parts(b, x)
+    e, f, square, tail = _log_parts(b, x)
     high = b.fmul(e, _k(x, _LN2_HIGH))
     total = b.fadd(high, f)
     lost = b.fsub(f, b.fsub(total, high))
-    low = b.fadd(b.fma(e, _k(x, _LN2_LOW), lost), rest)
+    # The small parts are summed first, so that the large one, s / 2, is rounded once.
+    small = b.fadd(tail, b.fma(e, _k(x, _LN2_LOW), lost))
+    low = b.fma(square, _k(x, -0.5), small)
     return _log_specials(b, x, b.fadd(total, low))
 
 
@@ -237,13 +241,15 @@ def log2(b: Builder, x: V, target: Target) -> V:
     """Logarithm to base 2, exact for powers of two; NaN below zero."""
     if _is_double(x):
         return library_call(b, "log2", (x,), target)
-    e, f, rest = _log_parts(b, x)
+    e, f, square, tail = _log_parts(b, x)
     product = b.fmul(f, _k(x, _LOG2_E))
     error = b.fma(f, _k(x, _LOG2_E), b.fneg(product))
-    low = b.fma(rest, _k(x, _LOG2_E), b.fma(f, _k(x, _LOG2_E_REST), error))
     total = b.fadd(e, product)
     lost = b.fsub(product, b.fsub(total, e))
-    return _log_specials(b, x, b.fadd(total, b.fadd(lost, low)))
+    small = b.fadd(lost, b.fma(f, _k(x, _LOG2_E_REST), error))
+    small = b.fma(tail, _k(x, _LOG2_E), small)
+    low = b.fma(square, _k(x, -0.5 * _LOG2_E), small)
+    return _log_specials(b, x, b.fadd(total, low))
 
 
 # ---- sine and cosine -----------------------------------------------------------------------------
