@@ -6,8 +6,10 @@ The names of ``tl`` come from tables, so editors and type checkers can't see the
 from __future__ import annotations
 
 import argparse
+import enum
 import inspect
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,8 +32,8 @@ from typing import Any
 from tritium.ir.dtypes import DType as dtype
 from tritium.ir.types import PointerType as pointer_type
 from tritium.ir.types import TileType as block_type
-from tritium.ops.constexpr import constexpr as constexpr
 from tritium.ops.arith import PropagateNan as PropagateNan
+from tritium.ops.constexpr import constexpr as constexpr
 from tritium.ops.hints import Condition as condition
 from tritium.ops.hints import Range as range
 from tritium.ops.hints import StaticRange as static_range
@@ -56,6 +58,7 @@ IMPORTED = {
     "static_range",
     "tuple",
 }
+WIDTH = 100
 RETURNED = {"Tile": "tensor", "TileTuple": "tuple", "None": "None"}
 
 
@@ -66,7 +69,7 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def parameters(signature: inspect.Signature, first: str | None = None) -> str:
+def parameters(signature: inspect.Signature, first: str | None = None) -> list[str]:
     """The parameters as they stand in the stub; ``first`` replaces the first one's name."""
     parts = []
     star = False
@@ -87,27 +90,40 @@ def parameters(signature: inspect.Signature, first: str | None = None) -> str:
         elif parameter.default is inspect.Parameter.empty:
             parts.append(f"{name}: Any")
         else:
-            parts.append(f"{name}: Any = {parameter.default!r}")
+            parts.append(f"{name}: Any = {default_text(parameter.default)}")
     if first is not None and not parts[0].startswith(first):
         parts.insert(0, first)
-    return ", ".join(parts)
+    return parts
+
+
+def default_text(value: Any) -> str:
+    """A parameter's default as it stands in the stub."""
+    return str(value) if isinstance(value, enum.Enum) else repr(value)
 
 
 def function_stub(name: str, function: Callable[..., Any], first: str | None = None) -> str:
-    """One function or method with its documentation."""
+    """One function with its documentation, or one method with the beginning of it."""
     signature = signature_of(function)
     returned = RETURNED.get(str(signature.return_annotation), "Any")
-    text = inspect.getdoc(function) or ""
-    indent = "    " if first is None else "        "
-    lines = text.splitlines()
-    if len(lines) > 1:
-        lines.append("")
-    doc = "\n".join(f"{indent}{line}".rstrip() if n else line for n, line in enumerate(lines))
-    closing = f'\n{indent}"""' if len(lines) > 1 else '"""'
-    return (
-        f"{indent[4:]}def {name}({parameters(signature, first)}) -> {returned}:\n"
-        f'{indent}"""{doc.rstrip()}{closing}\n'
-    )
+    parts = parameters(signature, first)
+    margin = "" if first is None else "    "
+    head = f"{margin}def {name}({', '.join(parts)}) -> {returned}:"
+    if len(head) > WIDTH:
+        listed = "".join(f"{margin}    {part},\n" for part in parts)
+        head = f"{margin}def {name}(\n{listed}{margin}) -> {returned}:"
+    return f"{head}\n{documentation(function, first is not None)}\n"
+
+
+def documentation(function: Callable[..., Any], of_method: bool) -> str:
+    """The docstring; of a method its first paragraph, the rest stands at the function."""
+    text = (inspect.getdoc(function) or "").strip()
+    margin = "    "
+    if of_method:
+        margin = "        "
+        text = textwrap.fill(" ".join(text.partition("\n\n")[0].split()), WIDTH - len(margin) - 6)
+    lines = f'"""{text}'.splitlines()
+    lines[-1:] = [lines[-1], '"""'] if len(lines) > 1 else [lines[-1] + '"""']
+    return "\n".join(f"{margin}{line}".rstrip() for line in lines)
 
 
 def stub() -> str:

@@ -98,10 +98,15 @@ class _RegionMachine(Machine):
         self.values: dict[Value, Array] = {}
 
     def run(self, region: Region, args: Sequence[Any]) -> tuple[Any, ...]:
-        """Evaluate a region's operations on arrays; returns what its terminator hands on."""
+        """Evaluate a region's operations on arrays; returns what its terminator hands on.
+
+        The arguments of a combine function are scalars by type and get arrays of any one shape.
+        """
         values = self.values
+        over_lanes = False
         for value, data in zip(region.args, args):
             values[value] = np.asarray(data)
+            over_lanes |= values[value].shape != value.type.shape
         for step in self.evaluator.plan(region.block):
             self.baton.check()
             arrays = [self._operand(each) for each in step.operands]
@@ -113,8 +118,8 @@ class _RegionMachine(Machine):
             if step.op.terminator:
                 handed: tuple[Any, ...] = outcome
                 return handed
-            for value, data in zip(step.results, conform_all(step.op, step.types, outcome)):
-                values[value] = data
+            arrays = conform_all(step.op, step.types, outcome, over_lanes)
+            values.update(zip(step.results, arrays))
             for value in step.dead:
                 del values[value]
         return ()

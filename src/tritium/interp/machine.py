@@ -173,22 +173,26 @@ class Machine:
         )
 
 
-def conform(op: Op, type: Type, data: Any) -> Array:
+def conform(op: Op, type: Type, data: Any, over_lanes: bool = False) -> Array:
     """A result of ``evaluate`` as an array, checked against the type that ``infer`` gave.
 
-    Raises ``InternalError`` where they differ: the operation contradicts itself.
+    ``over_lanes``: the operation stands in a region of scalars that runs on arrays, so the shape is
+    free. Raises ``InternalError`` where they differ: the operation contradicts itself.
     """
     array = np.asarray(data)
-    if array.dtype != storage(type.scalar) or array.shape != type.shape:
+    fits = over_lanes or array.shape == type.shape
+    if array.dtype != storage(type.scalar) or not fits:
         raise InternalError(
             f"{op.mnemonic} evaluates to {array.dtype} {array.shape}, its type is {type}"
         )
     return array
 
 
-def conform_all(op: Op, types: Sequence[Type], outcome: Any) -> list[Array]:
+def conform_all(
+    op: Op, types: Sequence[Type], outcome: Any, over_lanes: bool = False
+) -> list[Array]:
     """All results of one operation, by ``conform``."""
     given = () if outcome is None else outcome if isinstance(outcome, tuple) else (outcome,)
     if len(given) != len(types):
         raise InternalError(f"{op.mnemonic} evaluates to {len(given)} results of {len(types)}")
-    return [conform(op, type, data) for type, data in zip(types, given)]
+    return [conform(op, type, data, over_lanes) for type, data in zip(types, given)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tritium.ir.dtypes import get_int_dtype as get_int_dtype
 from tritium.ops.constexpr import constexpr, unwrap
 from tritium.ops.emit import SURFACE, surface
 from tritium.ops.later import unsupported

@@ -53,7 +53,7 @@ LATER: dict[str, tuple[str, ...]] = {
         "make_tensor_descriptor",
         "store_tensor_descriptor",
     ),
-    "printing and checks at run time": ("device_assert", "device_print", "expect_zero"),
+    "run-time prints and checks": ("device_assert", "device_print", "expect_zero"),
     "calls of foreign code": ("inline_asm_elementwise",),
     "scaled products": ("dot_scaled",),
 }

@@ -410,7 +410,7 @@ def ravel(x: Any, can_reorder: Any = False) -> Tile:
     return flatten(to_tile(x, "ravel", "x"))
 
 
-@surface(method=True)
+@surface(name="", method="item")
 def item(input: Any) -> Tile:
     """The only element of ``input``, as a scalar. Raises E0206 where there are more."""
     return _reshape(to_tile(input, "item", "input"), ())

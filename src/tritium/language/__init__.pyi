@@ -1,0 +1,792 @@
+"""What kernels import as ``tl``.
+
+Written by scripts/generate_stubs.py: change the source, not this file.
+"""
+
+from typing import Any
+
+from tritium.ir.dtypes import DType as dtype
+from tritium.ir.types import PointerType as pointer_type
+from tritium.ir.types import TileType as block_type
+from tritium.ops.arith import PropagateNan as PropagateNan
+from tritium.ops.constexpr import constexpr as constexpr
+from tritium.ops.hints import Condition as condition
+from tritium.ops.hints import Range as range
+from tritium.ops.hints import StaticRange as static_range
+from tritium.ops.tile import Tile
+from tritium.ops.tuples import TileTuple as tuple
+
+from . import core as core
+from . import math as math
+from . import standard as standard
+from .names import const as const
+
+void: dtype
+int8: dtype
+int16: dtype
+int32: dtype
+int64: dtype
+int1: dtype
+uint8: dtype
+uint16: dtype
+uint32: dtype
+uint64: dtype
+float8e4nv: dtype
+float8e4b8: dtype
+float8e4b15: dtype
+float8e5: dtype
+float8e5b16: dtype
+float16: dtype
+bfloat16: dtype
+float32: dtype
+float64: dtype
+pi32_t: pointer_type
+TRITON_MAX_TENSOR_NUMEL: int
+
+class tensor(Tile):
+    """A tile, or a scalar where its shape is ()."""
+
+    def abs(self) -> tensor:
+        """The absolute value of each element; unsigned integers stay as they are."""
+
+    def advance(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: block pointers and descriptors come with a later version. Raises
+        E0121.
+        """
+
+    def argmax(self, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> tensor:
+        """The int32 index of the largest element along ``axis``, as ``max`` gives it."""
+
+    def argmin(self, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> tensor:
+        """The int32 index of the smallest element along ``axis``, as ``min`` gives it."""
+
+    def associative_scan(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+
+    def atomic_add(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+    def atomic_and(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+    def atomic_cas(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+    def atomic_load(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+    def atomic_max(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+    def atomic_min(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+    def atomic_or(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+    def atomic_poll(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+    def atomic_store(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+    def atomic_xchg(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+    def atomic_xor(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+    def broadcast_to(self, *shape: Any) -> tensor:
+        """``input`` repeated along its axes of extent 1 until it has ``shape``."""
+
+    def cast(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> tensor:
+        """``input`` converted to ``dtype``."""
+
+    def cdiv(self, div: Any) -> Any:
+        """``x / div`` rounded up, for positive integers: ``(x + div - 1) // div``."""
+
+    def ceil(self) -> tensor:
+        """The smallest integer not below each element of fp32 or fp64, as a float."""
+
+    def cos(self) -> tensor:
+        """The cosine of fp32 or fp64, in radians. Raises E0204 for other types."""
+
+    def cumprod(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+
+    def cumsum(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+
+    def erf(self) -> tensor:
+        """The error function of fp32 or fp64. Raises E0204 for other types."""
+
+    def exp(self) -> tensor:
+        """e to the power of each element of fp32 or fp64. Raises E0204 for other types."""
+
+    def exp2(self) -> tensor:
+        """2 to the power of each element of fp32 or fp64. Raises E0204 for other types."""
+
+    def expand_dims(self, axis: Any) -> tensor:
+        """``input`` with new axes of extent 1 at the positions ``axis`` of the result."""
+
+    def flip(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+
+    def floor(self) -> tensor:
+        """The largest integer not above each element of fp32 or fp64, as a float."""
+
+    def gather(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+
+    def histogram(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+
+    def item(self) -> tensor:
+        """The only element of ``input``, as a scalar. Raises E0206 where there are more."""
+
+    def log(self) -> tensor:
+        """The natural logarithm of fp32 or fp64. Raises E0204 for other types."""
+
+    def log2(self) -> tensor:
+        """The logarithm to base 2 of fp32 or fp64. Raises E0204 for other types."""
+
+    def logical_and(self, y: Any) -> Any:
+        """``x and y`` of int1 tiles: both are computed. Raises E0204 for other types."""
+
+    def logical_not(self) -> Any:
+        """``not x``: of a constant Python's, of an int1 tile each element's. Raises E0204
+        otherwise.
+        """
+
+    def logical_or(self, y: Any) -> Any:
+        """``x or y`` of int1 tiles: both are computed. Raises E0204 for other types."""
+
+    def max(
+        self,
+        axis: Any = None,
+        return_indices: Any = False,
+        return_indices_tie_break_left: Any = True,
+        keep_dims: Any = False,
+    ) -> Any:
+        """The largest element along ``axis``, of all elements where it is None."""
+
+    def min(
+        self,
+        axis: Any = None,
+        return_indices: Any = False,
+        return_indices_tie_break_left: Any = True,
+        keep_dims: Any = False,
+    ) -> Any:
+        """The smallest element along ``axis``, of all elements where it is None; else as
+        ``max``.
+        """
+
+    def permute(self, *dims: Any) -> tensor:
+        """The axes of ``input`` in another order: axis i of the result is axis ``dims[i]``."""
+
+    def ravel(self, can_reorder: Any = False) -> tensor:
+        """``x`` as one axis, in row-major order. ``can_reorder`` is never used."""
+
+    def reduce(self, axis: Any, combine_fn: Any, keep_dims: Any = False) -> Any:
+        """``input`` combined along ``axis`` by ``combine_fn``."""
+
+    def reduce_or(self, axis: Any, keep_dims: Any = False) -> Any:
+        """The bitwise or of the integers along ``axis``, of all elements where it is None."""
+
+    def reshape(self, *shape: Any, can_reorder: Any = False) -> tensor:
+        """The elements of ``input``, in row-major order, in another shape."""
+
+    def rsqrt(self) -> tensor:
+        """1 / sqrt(x) of fp32 or fp64. Raises E0204 for other types."""
+
+    def sigmoid(self) -> Any:
+        """``1 / (1 + exp(-x))`` of each element, fp32 or fp64."""
+
+    def sin(self) -> tensor:
+        """The sine of fp32 or fp64, in radians. Raises E0204 for other types."""
+
+    def softmax(self, dim: Any = None, keep_dims: Any = None, ieee_rounding: Any = False) -> Any:
+        """The elements' exponentials over their sum along ``dim``, axis 0 where that is None."""
+
+    def sort(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+
+    def split(self, *args: Any, **kwargs: Any) -> Any:
+        """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+
+    def sqrt(self) -> tensor:
+        """The square root of fp32 or fp64. Raises E0204 for other types."""
+
+    def sqrt_rn(self) -> tensor:
+        """The square root of fp32, correctly rounded. Raises E0204 for other types."""
+
+    def squeeze(self, dim: Any) -> tensor:
+        """``x`` without its axis ``dim``, whose extent must be 1; the last axis leaves a scalar."""
+
+    def store(
+        self,
+        value: Any,
+        mask: Any = None,
+        boundary_check: Any = (),
+        cache_modifier: Any = '',
+        eviction_policy: Any = '',
+    ) -> None:
+        """Write ``value`` to ``pointer`` in the lanes whose ``mask`` (int1) is true."""
+
+    def sum(self, axis: Any = None, keep_dims: Any = False, dtype: Any = None) -> tensor:
+        """The sum along ``axis``, of all elements where it is None."""
+
+    def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> tensor:
+        """``input`` converted to ``dtype``."""
+
+    def trans(self, *dims: Any) -> tensor:
+        """``input`` with its last two axes exchanged, or permuted by ``dims`` as ``permute``
+        does.
+        """
+
+    def unsqueeze(self, dim: Any) -> tensor:
+        """``x`` with a new axis of extent 1 at position ``dim`` of the result."""
+
+    def view(self, *shape: Any) -> tensor:
+        """An older name of ``reshape``."""
+
+    def xor_sum(self, axis: Any = None, keep_dims: Any = False) -> Any:
+        """The exclusive or of the integers along ``axis``, of all elements where it is None."""
+
+def abs(x: Any) -> tensor:
+    """The absolute value of each element; unsigned integers stay as they are.
+
+    Raises E0204 for a pointer.
+    """
+
+def add(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
+    """``x + y``. ``sanitize_overflow`` says whether checked builds report integer overflow here."""
+
+def advance(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: block pointers and descriptors come with a later version. Raises E0121."""
+
+def arange(start: Any, end: Any) -> tensor:
+    """The int32 vector start, start + 1, ..., end - 1, of any length from 1.
+
+    Raises E0205 for a run-time bound, E0204 for one that is no integer, E0206 where ``end`` is not
+    above ``start`` or the vector is too long, E0203 where it leaves int32.
+    """
+
+def argmax(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> tensor:
+    """The int32 index of the largest element along ``axis``, as ``max`` gives it."""
+
+def argmin(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> tensor:
+    """The int32 index of the smallest element along ``axis``, as ``min`` gives it."""
+
+def associative_scan(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+
+def assume(cond: Any) -> None:
+    """A promise that the scalar int1 ``cond`` is true. Raises E0403 for anything else."""
+
+def atomic_add(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+def atomic_and(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+def atomic_cas(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+def atomic_load(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+def atomic_max(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+def atomic_min(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+def atomic_or(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+def atomic_poll(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+def atomic_store(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+def atomic_xchg(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+def atomic_xor(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+
+def bitonic_merge(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+
+def broadcast(input: Any, other: Any) -> tuple:
+    """Both operands broadcast to their common shape, by NumPy's rules.
+
+    Raises E0202 where the shapes don't fit.
+    """
+
+def broadcast_to(input: Any, *shape: Any) -> tensor:
+    """``input`` repeated along its axes of extent 1 until it has ``shape``.
+
+    The ranks must be equal, but a scalar may become any shape. ``shape`` is given as several
+    integers or as one tuple. Raises E0202 where an extent doesn't fit, E0204 for another rank.
+    """
+
+def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> tensor:
+    """``input`` converted to ``dtype``.
+
+    Floats round once, to nearest with ties to even, or toward zero under
+    ``fp_downcast_rounding="rtz"``, which only a float narrowing takes. Floats to integers truncate
+    and saturate, integers to narrower ones wrap, anything to int1 is ``x != 0``. With ``bitcast``
+    the bits are kept instead, and the widths must be equal. Raises E0210 for a pair without a
+    conversion, E0206 for a misplaced rounding or different widths.
+    """
+
+def cat(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+
+def cdiv(x: Any, div: Any) -> Any:
+    """``x / div`` rounded up, for positive integers: ``(x + div - 1) // div``.
+
+    The sum wraps like any other.
+    """
+
+def ceil(x: Any) -> tensor:
+    """The smallest integer not below each element of fp32 or fp64, as a float.
+
+    Raises E0204 for other types.
+    """
+
+def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE) -> tensor:
+    """``x`` held between ``min`` and ``max``; where min > max, ``max``.
+
+    A NaN in ``x`` becomes ``min``, or stays with ``tl.PropagateNan.ALL``.
+    """
+
+def cos(x: Any) -> tensor:
+    """The cosine of fp32 or fp64, in radians. Raises E0204 for other types."""
+
+def cumprod(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+
+def cumsum(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+
+def debug_barrier() -> None:
+    """Nothing: memory operations of a program already take effect in program order."""
+
+def device_assert(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: run-time prints and checks come with a later version. Raises E0121."""
+
+def device_print(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: run-time prints and checks come with a later version. Raises E0121."""
+
+def div_rn(x: Any, y: Any) -> tensor:
+    """``x / y`` of fp32, correctly rounded. Raises E0204 for other types."""
+
+def dot(
+    input: Any,
+    other: Any,
+    acc: Any = None,
+    input_precision: Any = None,
+    allow_tf32: Any = None,
+    max_num_imprecise_acc: Any = None,
+    out_dtype: Any = None,
+) -> tensor:
+    """The matrix product of ``input`` [..., M, K] and ``other`` [..., K, N], plus ``acc``.
+
+    Any extents; leading axes are batches and must be equal. Both operands have one type: int8
+    (gives int32), fp16 (fp32, or fp16 by ``out_dtype``), bf16, fp32 (fp32), fp64 (fp64), or each is
+    one of the 8-bit floats (as fp16). ``acc`` has the type and shape of the result; ``out_dtype``
+    is its type where it isn't given. ``input_precision``, for fp32 operands on a GPU: tf32 (the
+    default), tf32x3, ieee, bf16x3, bf16x6; ``allow_tf32`` is its older form. int32 wraps; floats
+    have the rounding errors of K + 1 additions in fp32 (fp64 for fp64), in no particular order.
+
+    Raises E0201 for types that don't multiply, E0204 for a rank under 2 or an unfit ``acc``, E0206
+    where extents don't meet, E0210 for another ``out_dtype``, E0606 for an unknown precision.
+    """
+
+def dot_scaled(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: scaled products come with a later version. Raises E0121."""
+
+def erf(x: Any) -> tensor:
+    """The error function of fp32 or fp64. Raises E0204 for other types."""
+
+def exp(x: Any) -> tensor:
+    """e to the power of each element of fp32 or fp64. Raises E0204 for other types."""
+
+def exp2(x: Any) -> tensor:
+    """2 to the power of each element of fp32 or fp64. Raises E0204 for other types."""
+
+def expand_dims(input: Any, axis: Any) -> tensor:
+    """``input`` with new axes of extent 1 at the positions ``axis`` of the result.
+
+    ``axis`` is an integer or a sequence of them; negative ones count from the end of the result.
+    A scalar becomes a tile. Raises E0207 for a position out of range, E0206 for one given twice.
+    """
+
+def expect_zero(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: run-time prints and checks come with a later version. Raises E0121."""
+
+def fdiv(x: Any, y: Any, ieee_rounding: Any = False, approx: Any = False) -> tensor:
+    """``x / y`` of floats, promoted as ``/`` does.
+
+    ``ieee_rounding`` asks for the correctly rounded fp32 quotient on every target; ``approx``
+    permits a faster one, which no target of Tritium uses. Raises E0204 for two integers.
+    """
+
+def flip(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+
+def floor(x: Any) -> tensor:
+    """The largest integer not above each element of fp32 or fp64, as a float.
+
+    Raises E0204 for other types.
+    """
+
+def fma(x: Any, y: Any, z: Any) -> tensor:
+    """``x * y + z`` of floats, rounded once. Raises E0204 for integers."""
+
+def full(shape: Any, value: Any, dtype: Any) -> tensor:
+    """A tile of that shape whose elements are ``value``; ``()`` gives a scalar.
+
+    ``value`` is a number, of a kind that ``dtype`` takes (an integer wraps, a float must be whole
+    for an integer type), or a tile of one element, which is cast. Raises E0203 for a number of
+    another kind, E0204 for a shape or type that is none, E0205 where they aren't known at compile
+    time.
+    """
+
+def gather(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+
+def histogram(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+
+def inline_asm_elementwise(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: calls of foreign code come with a later version. Raises E0121."""
+
+def interleave(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+
+def join(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+
+def load(
+    pointer: Any,
+    mask: Any = None,
+    other: Any = None,
+    boundary_check: Any = (),
+    padding_option: Any = '',
+    cache_modifier: Any = '',
+    eviction_policy: Any = '',
+    volatile: Any = False,
+) -> tensor:
+    """The elements at ``pointer``, in the pointer's shape and its element type.
+
+    Lanes whose ``mask`` (int1) is false read no memory: they give ``other``, cast to the element
+    type, or 0. Mask and other are broadcast to the pointer's shape; a larger mask broadcasts the
+    pointer, unless that is a scalar. ``cache_modifier`` (ca, cg, cs, cv, wb, wt),
+    ``eviction_policy`` (evict_first, evict_last, evict_normal) and ``volatile`` change no result.
+    ``boundary_check`` and ``padding_option`` belong to block pointers.
+
+    Raises E0601 without a pointer, E0602 for a mask that isn't int1, E0603 where shapes don't fit,
+    E0604 for ``other`` without a mask, E0606 for an unknown option, E0607 for options of block
+    pointers.
+    """
+
+def load_tensor_descriptor(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: block pointers and descriptors come with a later version. Raises E0121."""
+
+def log(x: Any) -> tensor:
+    """The natural logarithm of fp32 or fp64. Raises E0204 for other types."""
+
+def log2(x: Any) -> tensor:
+    """The logarithm to base 2 of fp32 or fp64. Raises E0204 for other types."""
+
+def make_block_ptr(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: block pointers and descriptors come with a later version. Raises E0121."""
+
+def make_tensor_descriptor(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: block pointers and descriptors come with a later version. Raises E0121."""
+
+def map_elementwise(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+
+def max(
+    input: Any,
+    axis: Any = None,
+    return_indices: Any = False,
+    return_indices_tie_break_left: Any = True,
+    keep_dims: Any = False,
+) -> Any:
+    """The largest element along ``axis``, of all elements where it is None.
+
+    Floats under 32 bits give fp32, integers and int1 int32; wider types stay. NaN is dropped where
+    there is anything else. With ``return_indices`` the pair (largest, its int32 index along
+    ``axis``), in the type of ``input``: the smallest index of equal ones, or any of them without
+    ``return_indices_tie_break_left``; which one is unspecified where there is a NaN. ``keep_dims``
+    keeps reduced axes with extent 1.
+
+    Raises E0204 for a scalar, E0207 for an axis out of range, E0206 for indices without an axis.
+    """
+
+def max_constancy(input: Any, values: Any) -> Any:
+    """``input`` itself: a promise that along each axis runs of ``values`` elements are equal.
+
+    One integer for each axis. Raises E0206 for another number of values.
+    """
+
+def max_contiguous(input: Any, values: Any) -> Any:
+    """``input`` itself: a promise that along each axis runs of ``values`` elements count up by 1.
+
+    One integer for each axis. Raises E0206 for another number of values.
+    """
+
+def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE) -> tensor:
+    """The larger of each pair of elements; of -0 and +0, +0.
+
+    A constant counts as a tile of its own type. One NaN is dropped; ``tl.PropagateNan.ALL`` makes
+    it the result.
+    """
+
+def min(
+    input: Any,
+    axis: Any = None,
+    return_indices: Any = False,
+    return_indices_tie_break_left: Any = True,
+    keep_dims: Any = False,
+) -> Any:
+    """The smallest element along ``axis``, of all elements where it is None; else as ``max``."""
+
+def minimum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE) -> tensor:
+    """The smaller of each pair of elements; of -0 and +0, -0.
+
+    A constant counts as a tile of its own type. One NaN is dropped; ``tl.PropagateNan.ALL`` makes
+    it the result.
+    """
+
+def mul(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
+    """``x * y``. ``sanitize_overflow`` says whether checked builds report integer overflow here."""
+
+def multiple_of(input: Any, values: Any) -> Any:
+    """``input`` itself: a promise that along each axis runs start at multiples of ``values``.
+
+    One integer for each axis, or one for a scalar. Raises E0206 for another number of values.
+    """
+
+def num_programs(axis: Any) -> tensor:
+    """The number of programs along ``axis`` (0, 1 or 2) of the grid: an int32 scalar.
+
+    Raises E0206 for another axis, E0205 where it isn't a compile-time value.
+    """
+
+def pair_uniform_to_normal(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: random numbers come with a later version. Raises E0121."""
+
+def permute(input: Any, *dims: Any) -> tensor:
+    """The axes of ``input`` in another order: axis i of the result is axis ``dims[i]``.
+
+    ``dims`` is given as several integers or as one tuple and names every axis once. Raises E0206
+    where it doesn't.
+    """
+
+def philox(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: random numbers come with a later version. Raises E0121."""
+
+def philox_impl(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: random numbers come with a later version. Raises E0121."""
+
+def program_id(axis: Any) -> tensor:
+    """This program's index along ``axis`` (0, 1 or 2) of the grid: an int32 scalar, from 0.
+
+    Raises E0206 for another axis, E0205 where it isn't a compile-time value.
+    """
+
+def rand(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: random numbers come with a later version. Raises E0121."""
+
+def rand4x(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: random numbers come with a later version. Raises E0121."""
+
+def randint(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: random numbers come with a later version. Raises E0121."""
+
+def randint4x(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: random numbers come with a later version. Raises E0121."""
+
+def randn(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: random numbers come with a later version. Raises E0121."""
+
+def randn4x(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: random numbers come with a later version. Raises E0121."""
+
+def ravel(x: Any, can_reorder: Any = False) -> tensor:
+    """``x`` as one axis, in row-major order. ``can_reorder`` is never used."""
+
+def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False) -> Any:
+    """``input`` combined along ``axis`` by ``combine_fn``.
+
+    ``input`` is a tile or a tuple of n tiles of one shape; ``combine_fn``, a kernel function, takes
+    n left and n right scalars and returns n scalars of the same types. It should be associative and
+    commutative. ``axis`` None reduces all elements, in row-major order; ``keep_dims`` keeps the
+    reduced axes with extent 1. Returns a tile, or a tuple of them.
+
+    Raises E0204 for a scalar, E0206 where the shapes or the function's results don't fit, E0207
+    for an axis out of range.
+    """
+
+def reduce_or(input: Any, axis: Any, keep_dims: Any = False) -> Any:
+    """The bitwise or of the integers along ``axis``, of all elements where it is None."""
+
+def reshape(input: Any, *shape: Any, can_reorder: Any = False) -> tensor:
+    """The elements of ``input``, in row-major order, in another shape.
+
+    ``shape`` is given as several integers or as one tuple; ``()`` makes a tile of one element a
+    scalar. ``can_reorder`` permits another order of the elements; it is never used. Raises E0206
+    where the number of elements differs.
+    """
+
+def rsqrt(x: Any) -> tensor:
+    """1 / sqrt(x) of fp32 or fp64. Raises E0204 for other types."""
+
+def sigmoid(x: Any) -> Any:
+    """``1 / (1 + exp(-x))`` of each element, fp32 or fp64."""
+
+def sin(x: Any) -> tensor:
+    """The sine of fp32 or fp64, in radians. Raises E0204 for other types."""
+
+def softmax(x: Any, dim: Any = None, keep_dims: Any = None, ieee_rounding: Any = False) -> Any:
+    """The elements' exponentials over their sum along ``dim``, axis 0 where that is None.
+
+    The largest element is subtracted first, so nothing overflows; fp16 and bf16 give fp32.
+    ``ieee_rounding`` asks for a correctly rounded division on every target. ``keep_dims`` has no
+    meaning any more: the result has the shape of ``x``.
+    """
+
+def sort(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+
+def split(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+
+def sqrt(x: Any) -> tensor:
+    """The square root of fp32 or fp64. Raises E0204 for other types."""
+
+def sqrt_rn(x: Any) -> tensor:
+    """The square root of fp32, correctly rounded. Raises E0204 for other types."""
+
+def squeeze(x: Any, dim: Any) -> tensor:
+    """``x`` without its axis ``dim``, whose extent must be 1; the last axis leaves a scalar.
+
+    Raises E0207 for an axis out of range, E0206 where its extent isn't 1.
+    """
+
+def static_assert(cond: Any, msg: Any = '') -> None:
+    """Stop compiling unless ``cond``, a compile-time bool, is true: E0119 with ``msg``.
+
+    Raises E0205 for a run-time condition, E0204 for anything but a bool.
+    """
+
+def static_print(
+    *values: Any,
+    sep: Any = ' ',
+    end: Any = '\n',
+    file: Any = None,
+    flush: Any = False,
+) -> None:
+    """Print at compile time, as Python's ``print``: values of constants, types of tiles."""
+
+def store(
+    pointer: Any,
+    value: Any,
+    mask: Any = None,
+    boundary_check: Any = (),
+    cache_modifier: Any = '',
+    eviction_policy: Any = '',
+) -> None:
+    """Write ``value`` to ``pointer`` in the lanes whose ``mask`` (int1) is true.
+
+    ``value`` is cast to the element type; it and the mask are broadcast to the pointer's shape.
+    Where lanes share an address, any one of them wins. ``cache_modifier`` and ``eviction_policy``
+    as in ``load``.
+
+    Raises E0601 without a pointer, E0602 for a mask that isn't int1, E0603 where shapes don't fit,
+    E0605 for a pointer to const, E0606 for an unknown option, E0607 for an option of block
+    pointers.
+    """
+
+def store_tensor_descriptor(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: block pointers and descriptors come with a later version. Raises E0121."""
+
+def sub(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
+    """``x - y``. ``sanitize_overflow`` says whether checked builds report integer overflow here."""
+
+def sum(input: Any, axis: Any = None, keep_dims: Any = False, dtype: Any = None) -> tensor:
+    """The sum along ``axis``, of all elements where it is None.
+
+    Signed integers under 32 bits are summed as int32, unsigned ones and int1 as uint32; all other
+    types in their own, fp16 and bf16 included. ``dtype`` converts the elements before. Integers
+    wrap. The order of the additions is documented. ``keep_dims`` keeps reduced axes with extent 1.
+
+    Raises E0204 for a scalar or fp8 elements, E0207 for an axis out of range.
+    """
+
+def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
+    """The row and column of step ``i * size_j + j`` when groups of rows are walked by columns.
+
+    The ``size_i`` by ``size_j`` grid is cut into groups of ``size_g`` rows; within a group the
+    steps go down each column before the next. The last group may have fewer rows. Row-major (i, j)
+    steps so reuse a group's data. Returns the pair (row, column).
+    """
+
+def to_tensor(x: Any) -> tensor:
+    """A number or ``constexpr`` as a scalar tile; a tile as it is.
+
+    bool gives int1; int the first of int32, uint32, int64 and uint64 that holds it; float gives
+    fp32, or fp64 when fp32 can't hold it as a normal number.
+    """
+
+def topk(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+
+def trans(input: Any, *dims: Any) -> tensor:
+    """``input`` with its last two axes exchanged, or permuted by ``dims`` as ``permute`` does.
+
+    Raises E0204 for a rank under 2, E0206 where ``dims`` doesn't name every axis once.
+    """
+
+def uint_to_uniform_float(*args: Any, **kwargs: Any) -> Any:
+    """Not supported yet: random numbers come with a later version. Raises E0121."""
+
+def umulhi(x: Any, y: Any) -> tensor:
+    """The upper 32 (or 64) bits of the product of two 32- (or 64-) bit integers as unsigned.
+
+    Raises E0204 for other types.
+    """
+
+def unsqueeze(x: Any, dim: Any) -> tensor:
+    """``x`` with a new axis of extent 1 at position ``dim`` of the result.
+
+    A negative ``dim`` counts from the end of the result. Raises E0207 out of range.
+    """
+
+def view(input: Any, *shape: Any) -> tensor:
+    """An older name of ``reshape``."""
+
+def where(condition: Any, x: Any, y: Any) -> tensor:
+    """``x`` where ``condition`` is true, else ``y``; all three are broadcast together.
+
+    Both sides are computed. x and y meet as the operands of ``+`` do, or are pointers of one type.
+    Another condition than int1 counts as ``condition != 0``, with a warning. Raises E0201 where x
+    and y have no common type, E0204 for a pointer as condition.
+    """
+
+def xor_sum(input: Any, axis: Any = None, keep_dims: Any = False) -> Any:
+    """The exclusive or of the integers along ``axis``, of all elements where it is None."""
+
+def zeros(shape: Any, dtype: Any) -> Any:
+    """A tile of that shape whose elements are 0; ``()`` gives a scalar."""
+
+def zeros_like(input: Any) -> Any:
+    """A tile of zeros with the shape and element type of ``input``."""
