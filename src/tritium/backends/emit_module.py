@@ -139,7 +139,7 @@ class Function:
         )
         head = " ".join(filter(None, ("define", self.linkage, self.convention, self.result.text)))
         attributes = " ".join(self.attributes)
-        lines = [f"{head} @{_quoted(self.name)}({params}) {attributes} {{".replace("  ", " ")]
+        lines = [f"{head} @{_quoted(self.name)}({params}) {attributes} {{"]
         entry = self.entry.text()
         lines += [entry[0], *self.allocas, *entry[1:]]
         for block in self.blocks[1:]:
