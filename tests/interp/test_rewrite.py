@@ -144,6 +144,15 @@ def test_the_copy_is_made_once() -> None:
     assert rewritten(lines.loops) is rewritten(lines.loops)
 
 
+def test_without_source_there_is_no_copy() -> None:
+    scope: dict[str, Any] = {}
+    exec("def lost():\n    return 1\n", scope)
+    for function in (scope["lost"], len, lambda: 1):
+        with pytest.raises(TritiumError) as caught:
+            rewritten(function)
+        assert caught.value.code == "E0118"
+
+
 def from_source(text: str, name: str = "kernel", **names: Any) -> Callable[..., Any]:
     """A rewritten function from text that is registered as a notebook's cell would be."""
     text = textwrap.dedent(text)

@@ -11,13 +11,14 @@ import __future__
 
 import ast
 import copy
+import inspect
 import sys
 import weakref
 from collections.abc import Callable, Sequence
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar
 
-from tritium.diagnostics import InternalError
+from tritium.diagnostics import InternalError, error
 from tritium.ops.callable import is_constexpr_annotation
 from tritium.ops.source import FunctionSource, capture
 
@@ -57,8 +58,9 @@ def rewritten(function: Callable[..., Any]) -> FunctionType:
 
     Raises E0118 where the source can't be found.
     """
+    function = inspect.unwrap(function)
     if not isinstance(function, FunctionType):
-        raise InternalError(f"{function!r} is no Python function")
+        raise error("E0118", name=getattr(function, "__name__", repr(function)))
     known = _copies.get(function)
     if known is not None and known[0] is function.__code__:
         return known[1]
