@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import itertools
 import linecache
 from collections.abc import Callable
 from typing import Any
@@ -97,10 +99,9 @@ def _flat(values: Any, kernel: DeviceFunction | None = None) -> list[Any]:
     names = list(kernel.python_signature.parameters)[1:] if kernel else [""] * len(values)
     for name, value in zip(names, values):
         known = value is None or isinstance(value, (str, DeviceFunction, ConstantSpec))
-        if isinstance(value, tuple):
-            flat += _flat(value)
-        elif not known and not (kernel and name in kernel.constexpr_names):
-            flat.append(value)
+        if known or (kernel and name in kernel.constexpr_names):
+            continue
+        flat += _flat(value) if isinstance(value, tuple) else [value]
     return flat
 
 
@@ -140,3 +141,16 @@ def refused(
 def array(values: Any, dtype: Any = np.int32) -> NDArray[Any]:
     """A NumPy array for a kernel."""
     return np.asarray(values, dtype)
+
+
+_defined = itertools.count()
+
+
+def define(source: str, name: str = "kernel", **names: Any) -> DeviceFunction:
+    """The function ``name`` of a piece of source, executed with ``tl`` and ``names`` as globals."""
+    file = f"<defined {next(_defined)}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    scope: dict[str, Any] = {"tl": tl, "jit": jit, **names}
+    exec(builtins.compile(source, file, "exec", dont_inherit=True), scope)
+    function = scope[name]
+    return function if isinstance(function, DeviceFunction) else jit(function)

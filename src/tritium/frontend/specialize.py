@@ -23,7 +23,6 @@ from tritium.language.names import const
 from tritium.ops.callable import ConstexprFunction, DeviceFunction
 from tritium.ops.constexpr import constexpr
 from tritium.ops.control import Return
-from tritium.ops.emit import emit
 from tritium.ops.python import wrap
 from tritium.ops.source import capture
 from tritium.ops.tile import Tile
@@ -320,8 +319,10 @@ def trace(
     tracer.dependencies.enter(function, None)
     tracer.dependencies.arguments(constants)
     with tracing(tracer), _deep_recursion():
-        tracer.run(function, values, None)
-        emit(Return)
+        ended = tracer.run(function, values, None)
+        end = Return()
+        end.loc = ended.loc or made.loc
+        tracer.emit(end)
     return TraceResult(made, tracer.dependencies, constants)
 
 

@@ -277,9 +277,12 @@ def receiver(value: Any, name: str) -> Any:
     that has no such attribute of its own has a scalar tile's, so that an argument that happens to
     be known (1, say) can be used as any other.
     """
-    if not isinstance(value, constexpr) or name in ("value", "type"):
+    if isinstance(value, constexpr) and name in ("value", "type"):
         return value
-    held = value.value
+    held = unwrap(value)
+    if name == "value" and not hasattr(held, name):
+        # A dtype, say, that was declared tl.constexpr.
+        return constexpr(held)
     if not hasattr(held, name) and number(held) is not None and _is_tile_attribute(name):
         return to_tile(held)
     return held
@@ -296,8 +299,6 @@ def attribute(value: Any, name: str) -> Any:
         return wrap(getattr(owner, name)) if method is None else BoundMethod(owner, method)
     if isinstance(owner, TileTuple):
         return getattr(owner, name)
-    if name == "value" and not hasattr(owner, name):
-        return owner
     return wrap(getattr(owner, name))
 
 
