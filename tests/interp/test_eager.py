@@ -749,3 +749,19 @@ def test_tiles_show_their_values() -> None:
     assert "1.5" in repr(tile)
     assert "bf16" in repr(tile)
     assert tile.data.dtype == np.dtype(ml_dtypes.bfloat16)
+
+
+@jit
+def note_element(x_ptr, note: tl.constexpr):
+    x = tl.load(x_ptr)
+    note(float(x), bool(x), f"{x}", str(x))
+
+
+def test_numbers_of_a_type_that_numpy_lacks() -> None:
+    launch(
+        note_element,
+        (1,),
+        x_ptr=Raw(np.array([0x7F], np.uint8), float8e4b15),
+        note=lambda *values: SEEN.extend(values),
+    )
+    assert SEEN == [1.875, True, "1.875", "1.875"]

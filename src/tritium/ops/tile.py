@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tritium.diagnostics import error
 from tritium.ir.core import ConcreteValue, Value
-from tritium.ir.dtypes import Type
+from tritium.ir.dtypes import Type, float8e4b15
 
+from .codecs import decode
 from .constexpr import constexpr
 from .emit import METHODS
 from .tuples import TileTuple
@@ -80,7 +81,7 @@ class Tile:
 
     def __repr__(self) -> str:
         if isinstance(self.value, ConcreteValue):
-            return f"{self.value.type}({self.value.data})"
+            return f"{self.value.type}({self._elements()})"
         return f"tile of {self.value.type}"
 
     def _known_scalar(self, what: str) -> Any:
@@ -88,7 +89,11 @@ class Tile:
             raise error("E0205", op=what, name="the value", got=self.type, argument=None)
         if self.value.data.size != 1:
             raise error("E0209", count=self.value.data.size)
-        return self.value.data.reshape(())[()]
+        return self._elements().reshape(())[()]
+
+    def _elements(self) -> Any:
+        """The known values as numbers: of fp8e4b15 the data are bit patterns."""
+        return decode(self.data, float8e4b15) if self.dtype is float8e4b15 else self.data
 
     def __bool__(self) -> bool:
         return bool(self._known_scalar("a condition"))
@@ -104,12 +109,12 @@ class Tile:
 
     def __format__(self, spec: str) -> str:
         if isinstance(self.value, ConcreteValue) and self.value.data.size == 1:
-            return format(self.value.data.reshape(())[()].item(), spec)
+            return format(self._elements().reshape(())[()].item(), spec)
         return format(str(self), spec)
 
     def __str__(self) -> str:
         if isinstance(self.value, ConcreteValue):
-            return str(self.value.data)
+            return str(self._elements())
         return repr(self)
 
     if TYPE_CHECKING:
