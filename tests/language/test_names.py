@@ -13,29 +13,30 @@ from tritium.ops.emit import METHODS, SURFACE
 from tritium.ops.later import LATER, METHODS_LATER
 
 TRITON = """
-    PropagateNan TRITON_MAX_TENSOR_NUMEL abs advance arange argmax argmin associative_scan assume
-    atomic_add atomic_and atomic_cas atomic_load atomic_max atomic_min atomic_or atomic_poll
-    atomic_store atomic_xchg atomic_xor bfloat16 bitonic_merge block_type broadcast broadcast_to
-    cast cat cdiv ceil clamp condition const constexpr cos cumprod cumsum debug_barrier device_assert
-    device_print div_rn dot dot_scaled dtype erf exp exp2 expand_dims expect_zero fdiv flip float16
-    float32 float64 float8e4b15 float8e4b8 float8e4nv float8e5 float8e5b16 floor fma full gather
-    histogram inline_asm_elementwise int1 int16 int32 int64 int8 interleave join load
-    load_tensor_descriptor log log2 make_block_ptr make_tensor_descriptor map_elementwise math max
-    max_constancy max_contiguous maximum min minimum multiple_of num_programs
-    pair_uniform_to_normal permute philox philox_impl pi32_t pointer_type program_id rand rand4x
-    randint randint4x randn randn4x range ravel reduce reduce_or reshape rsqrt sigmoid sin slice
-    softmax sort split sqrt sqrt_rn squeeze static_assert static_print static_range store
-    store_tensor_descriptor sum swizzle2d tensor to_tensor topk trans tuple uint16 uint32 uint64
-    uint8 uint_to_uniform_float umulhi unsqueeze view void where xor_sum zeros zeros_like add
-    sub mul
+    PropagateNan TRITON_MAX_TENSOR_NUMEL abs advance arange argmax argmin associative_scan
+    assume atomic_add atomic_and atomic_cas atomic_load atomic_max atomic_min atomic_or
+    atomic_poll atomic_store atomic_xchg atomic_xor bfloat16 bitonic_merge block_type
+    broadcast broadcast_to cast cat cdiv ceil clamp condition const constexpr cos cumprod
+    cumsum debug_barrier device_assert device_print div_rn dot dot_scaled dtype erf exp exp2
+    expand_dims expect_zero fdiv flip float16 float32 float64 float8e4b15 float8e4b8
+    float8e4nv float8e5 float8e5b16 floor fma full gather histogram inline_asm_elementwise
+    int1 int16 int32 int64 int8 interleave join load load_tensor_descriptor log log2
+    make_block_ptr make_tensor_descriptor map_elementwise math max max_constancy
+    max_contiguous maximum min minimum multiple_of num_programs pair_uniform_to_normal permute
+    philox philox_impl pi32_t pointer_type program_id rand rand4x randint randint4x randn
+    randn4x range ravel reduce reduce_or reshape rsqrt sigmoid sin slice softmax sort split
+    sqrt sqrt_rn squeeze static_assert static_print static_range store store_tensor_descriptor
+    sum swizzle2d tensor to_tensor topk trans tuple uint16 uint32 uint64 uint8
+    uint_to_uniform_float umulhi unsqueeze view void where xor_sum zeros zeros_like add sub
+    mul
 """
 
 TENSOR_METHODS = """
     abs advance argmax argmin associative_scan atomic_add atomic_and atomic_cas atomic_max
-    atomic_min atomic_or atomic_xchg atomic_xor broadcast_to cast cdiv ceil cos cumprod cumsum erf exp exp2
-    expand_dims flip floor gather histogram item log log2 max min permute ravel reduce reduce_or
-    reshape rsqrt sigmoid sin softmax sort split sqrt sqrt_rn store sum trans view xor_sum to
-    logical_and logical_or
+    atomic_min atomic_or atomic_xchg atomic_xor broadcast_to cast cdiv ceil cos cumprod cumsum
+    erf exp exp2 expand_dims flip floor gather histogram item log log2 max min permute ravel
+    reduce reduce_or reshape rsqrt sigmoid sin softmax sort split sqrt sqrt_rn store sum trans
+    view xor_sum to logical_and logical_or
 """
 
 MATH = """
