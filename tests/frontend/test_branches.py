@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.frontend.kernels import F32, I32, I64, PTR, ConstantSpec, ir, jit, ops, refused, results
 
 import tritium.language as tl
-from tests.frontend.kernels import F32, I32, I64, PTR, ConstantSpec, ir, jit, ops, refused, results
 from tritium.ops.arith import Add
 from tritium.ops.control import If
 from tritium.ops.memory import Store
@@ -18,7 +18,7 @@ def static_if(out, FLAG: tl.constexpr):
     if FLAG:
         tl.store(out, 1)
     else:
-        tl.store(out, undefined_name)  # noqa: F821
+        tl.store(out, undefined_name)
 
 
 def test_only_the_taken_branch_is_visited() -> None:
@@ -63,7 +63,7 @@ def static_return(out, FLAG: tl.constexpr):
         tl.store(out, 1)
         return
     while True:
-        import os  # noqa: F401
+        import os
 
 
 def test_code_after_a_return_is_not_visited() -> None:
@@ -121,7 +121,7 @@ def test_unchanged_values_are_not_merged() -> None:
         pair = (n, None, 3)
         if n > 3:
             tl.store(out, x)
-            x = x  # noqa: PLW0127
+            x = x
             nothing = None
         tl.store(out + 1, x + pair[2])
         if nothing is None and pair[1] is None:
@@ -329,7 +329,7 @@ def test_both_branches_return() -> None:
         else:
             tl.store(out, 2)
             return
-        tl.store(out, undefined_name)  # noqa: F821
+        tl.store(out, undefined_name)
 
     assert [results(kernel, 5), results(kernel, 2)] == [1, 2]
 
@@ -495,7 +495,8 @@ def test_returned_types_must_agree() -> None:
 
     problem = refused(kernel, "E0406", PTR, I32, F32, at="return f")
     assert problem.message == "the returned types differ: int32 and fp32"
-    assert problem.loc is not None and problem.loc.call_site is not None
+    assert problem.loc is not None
+    assert problem.loc.call_site is not None
     assert problem.loc.call_site.function == "kernel"
 
 
@@ -517,7 +518,7 @@ def test_conditional_expressions() -> None:
     @jit
     def kernel(out, n, FLAG: tl.constexpr):
         a = 1 if n > 3 else 2
-        b = n if FLAG else undefined_name  # noqa: F821
+        b = n if FLAG else undefined_name
         c = n + 1 if n > 3 else n
         d = None if n > 3 else None
         tl.store(out, a * 100 + b * 10 + c + (1000 if d is None else 0))
@@ -542,7 +543,8 @@ def test_conditional_expressions_refused() -> None:
         tl.store(out, 1 if n > 3 else 2.0)
 
     problem = refused(types, "E0402", PTR, I32, at="2.0")
-    assert "constexpr[1]" in problem.message and "constexpr[2.0]" in problem.message
+    assert "constexpr[1]" in problem.message
+    assert "constexpr[2.0]" in problem.message
 
     @jit
     def block(out, n):

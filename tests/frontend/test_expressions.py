@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.frontend.kernels import F32, I32, PTR, ConstantSpec, ir, jit, ops, refused, results
 
 import tritium.language as tl
-from tests.frontend.kernels import F32, I32, PTR, ConstantSpec, ir, jit, ops, refused, results
 from tritium.ops.arith import Add, Mul
 from tritium.ops.compare import Lt
 from tritium.ops.constexpr import constexpr
@@ -95,7 +95,8 @@ def test_an_assigned_number_is_no_shape() -> None:
     problem = refused(shape, "E0205", PTR, at="shape")
     assert problem.loc is not None
     assert "standard.py" in problem.loc.file
-    assert problem.loc.call_site is not None and problem.loc.call_site.function == "shape"
+    assert problem.loc.call_site is not None
+    assert problem.loc.call_site.function == "shape"
 
 
 def test_a_missing_constexpr() -> None:
@@ -104,7 +105,8 @@ def test_a_missing_constexpr() -> None:
         tl.store(out + tl.arange(0, BLOCK), 0)
 
     problem = refused(kernel, "E0205", PTR, I32, at="BLOCK")
-    assert "int32" in problem.message and "tl.constexpr" in problem.help
+    assert "int32" in problem.message
+    assert "tl.constexpr" in problem.help
 
     @jit
     def nested(out, BLOCK):
@@ -168,7 +170,7 @@ def test_operators_agree_with_eager_mode() -> None:
     @jit
     def kernel(out, n, m):
         k = 0
-        for x in (n, 5):  # noqa: B007
+        for x in (n, 5):
             pass
         tl.store(out, k)
 
@@ -207,7 +209,8 @@ def test_operands_at_fault_are_underlined() -> None:
         tl.store(out, tl.arange(0, 4) + tl.arange(0, 8))
 
     problem = refused(shapes, "E0202", PTR, at="tl.arange(0, 8)")
-    assert "(4,)" in problem.message and "(8,)" in problem.message
+    assert "(4,)" in problem.message
+    assert "(8,)" in problem.message
 
     @jit
     def constant(out, x):
@@ -276,7 +279,7 @@ def test_and_or_not() -> None:
         b = n > 1 or m > 1 or n == m
         c = not n > 1
         d = FLAG and n > 1
-        e = FLAG or undefined_name  # noqa: F821
+        e = FLAG or undefined_name
         f = n > 1 and FLAG and m > 1
         tl.store(out, a + b * 2 + c * 4 + d * 8 + e * 16 + f * 32)
 
@@ -288,7 +291,7 @@ def test_and_or_not() -> None:
 def test_known_operands_decide() -> None:
     @jit
     def kernel(out, n, NONE: tl.constexpr):
-        a = NONE is not None and NONE + undefined_name > 3  # noqa: F821
+        a = NONE is not None and NONE + undefined_name > 3
         b = n > 1 and False
         c = 0 or 5
         tl.static_assert(not b if False else True)
@@ -323,7 +326,7 @@ def test_chained_comparisons() -> None:
     def kernel(out, n, A: tl.constexpr):
         a = 0 < n + 1 < 5
         b = 0 <= A < 5 <= n
-        c = 9 < A < undefined_name  # noqa: F821
+        c = 9 < A < undefined_name
         tl.store(out, a + b * 2 + c * 4)
 
     function = ir(kernel, PTR, I32, 3)
@@ -476,7 +479,7 @@ def test_list_comprehensions() -> None:
 
     @jit
     def over_range(out):
-        t = [x for x in range(3)]  # noqa: C416
+        t = [x for x in range(3)]
         tl.store(out, t[0])
 
     refused(over_range, "E0110", PTR, at="[x for x in range(3)]")
@@ -561,7 +564,7 @@ def test_objects_as_constants() -> None:
     assert ops(function, Constant)[-1].value == 4
 
 
-def ConstantSpecOf(value: object) -> ConstantSpec:  # noqa: N802
+def ConstantSpecOf(value: object) -> ConstantSpec:
     class Hashed(type(value)):  # type: ignore[misc]
         __hash__ = object.__hash__
 
@@ -626,11 +629,13 @@ def test_names_of_values_come_from_variables() -> None:
 
 
 def test_places_of_operations() -> None:
+    # fmt: off
     @jit
     def kernel(out, n):
         x = (n +
              1) * 2
-        tl.store(out, x)  # fmt: skip
+        tl.store(out, x)
+    # fmt: on
 
     function = ir(kernel, PTR, I32)
     first = kernel.fn.__code__.co_firstlineno

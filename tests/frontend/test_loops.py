@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-import tritium.language as tl
 from tests.frontend.kernels import (
     F32,
     I32,
@@ -20,6 +18,8 @@ from tests.frontend.kernels import (
     refused,
     results,
 )
+
+import tritium.language as tl
 from tritium.ops.arith import Add, Mul
 from tritium.ops.callable import constexpr_function
 from tritium.ops.control import For, If, While
@@ -271,7 +271,7 @@ def test_assigning_the_loop_variable_changes_no_iteration() -> None:
     @jit
     def kernel(out, n):
         for i in range(n):
-            i = i * 2  # noqa: PLW2901
+            i = i * 2
             tl.store(out + i, i)
 
     assert results(kernel, 3, size=6) == [0, 0, 2, 0, 4, 0]
@@ -327,7 +327,8 @@ def test_shapes_must_be_stable() -> None:
             n -= 1
 
     problem = refused(kernel, "E0401", PTR, I32, at="acc")
-    assert "tile<4xfp32>" in problem.message and "tile<4x4xfp32>" in problem.message
+    assert "tile<4xfp32>" in problem.message
+    assert "tile<4x4xfp32>" in problem.message
     assert "while loop" in problem.message
 
 
@@ -464,7 +465,7 @@ def test_a_while_loop_that_never_runs_is_left_out() -> None:
     @jit
     def kernel(out, FLAG: tl.constexpr):
         while FLAG:
-            undefined_name()  # noqa: F821
+            undefined_name()
         tl.store(out, 1)
 
     assert not ops(ir(kernel, PTR, False), While)

@@ -109,12 +109,12 @@ class CompileTracer:
         calls itself with arguments of the same types and constants, or too deeply.
         """
         bound = arguments.bind(function.__name__, function.python_signature)
-        values = {name: _parameter_value(argument) for name, argument in bound.items()}
+        values: dict[str, Any] = {}
         for name, parameter in function.python_signature.parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
                 raise error("E0110", construct=f"**{name}", hint="name each parameter")
-            if name not in values:
-                values[name] = wrap(parameter.default)
+            given = bound.get(name)
+            values[name] = wrap(parameter.default) if given is None else _parameter_value(given)
         key = (id(function), tuple(map(_key, values.values())))
         if key in self._active_calls or len(self._active_calls) >= MAX_CALL_DEPTH:
             raise error("E0116", name=function.__name__)

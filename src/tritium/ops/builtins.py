@@ -67,7 +67,7 @@ def as_int(x: Any = 0) -> Any:
 def is_instance(obj: Any, class_or_tuple: Any) -> constexpr:
     """``isinstance``: a constant is both a ``constexpr`` and of the type it holds."""
     classes = plain(class_or_tuple)
-    return constexpr(isinstance(obj, classes) or isinstance(unwrap(obj), classes))
+    return constexpr(isinstance(wrap(obj), classes) or isinstance(unwrap(obj), classes))
 
 
 _MISSING: Any = object()
