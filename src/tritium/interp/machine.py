@@ -94,7 +94,7 @@ class Machine:
         """
         for client in self.clients:
             client.before_load(self, op, addresses, mask)
-        loaded = np.array(np.broadcast_to(fill, addresses.shape), order="C")
+        loaded = np.array(_shaped(fill, addresses.shape), order="C")
         flat, lanes = addresses.reshape(-1), lanes_of(mask, addresses.shape)
         active = flat if lanes is None else flat[lanes]
         if active.size:
@@ -115,7 +115,7 @@ class Machine:
         """
         for client in self.clients:
             client.before_store(self, op, addresses, mask, values)
-        values = np.broadcast_to(values, addresses.shape)
+        values = _shaped(values, addresses.shape)
         flat, lanes = addresses.reshape(-1), lanes_of(mask, addresses.shape)
         active = flat if lanes is None else flat[lanes]
         if active.size:
@@ -171,6 +171,11 @@ class Machine:
             reason=fault.reason,
             argument="pointer",
         )
+
+
+def _shaped(array: Array, shape: tuple[int, ...]) -> Array:
+    # Broadcasting to the same shape takes NumPy longer than a small operation.
+    return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
 def conform(op: Op, type: Type, data: Any, over_lanes: bool = False) -> Array:

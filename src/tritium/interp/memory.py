@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import bisect
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -251,8 +251,8 @@ def _indexed(addresses: Addresses, raw: np.dtype[Any]) -> tuple[NDArray[Any], ND
     return window(int(base), count, np.dtype(np.uint8)), bytes_of
 
 
-def lanes_of(mask: NDArray[np.bool_] | None, shape: Sequence[int]) -> NDArray[np.intp] | None:
+def lanes_of(mask: NDArray[np.bool_] | None, shape: tuple[int, ...]) -> NDArray[np.intp] | None:
     """The flat indices of the lanes that take part; None for all."""
     if mask is None:
         return None
-    return np.flatnonzero(np.broadcast_to(mask, tuple(shape)))
+    return np.flatnonzero(mask if mask.shape == shape else np.broadcast_to(mask, shape))
