@@ -9,8 +9,11 @@ import pytest
 from tests.ops.harness import all_operations
 
 import tritium.backends.common as common
-from tritium.backends.common.rules import COMMON, lower
-from tritium.ir.core import REGISTRY, Op, op
+from tritium.backends.common.rules import COMMON, Lowering, lower, register_type
+from tritium.backends.cpu import STRUCTURAL
+from tritium.backends.emit import Builder, Module, undef, void
+from tritium.backends.llvm import cross_target
+from tritium.ir.core import REGISTRY, Op, Value, op
 from tritium.ops.arith import Add
 from tritium.ops.cast import Bitcast, Convert
 from tritium.ops.elementwise import Elementwise
@@ -77,6 +80,26 @@ def test_has_a_common_lowering(cls: type[Op]) -> None:
     for module in pkgutil.iter_modules(common.__path__):
         importlib.import_module(f"{common.__name__}.{module.name}")
     assert cls in COMMON, f"no backend rule for {cls.mnemonic}"
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("cls", elementwise(), ids=lambda cls: cls.mnemonic)
+def test_its_lowering_takes_every_type(cls: type[Op], lanes: int) -> None:
+    target = cross_target("x86_64-unknown-linux-gnu", "x86-64-v3")
+    builder = Builder(Module("rules").function("rules", void, []).entry)
+    for case in cases_of(cls):
+        made = case.build([Value(sample.type.scalar) for sample in case.samples()])
+        made.make_results()
+        operands = [undef(register_type(each.scalar, lanes)) for each in made.operands]
+        lowering = Lowering(builder, target, lanes)
+        result = COMMON[cls](lowering, made, *operands)
+        assert result.type is register_type(made.result.scalar, lanes), case.label
+
+
+def test_the_cpu_has_one_lowering_of_every_operation() -> None:
+    by_rule = {cls.mnemonic for cls in COMMON}
+    assert by_rule.isdisjoint(STRUCTURAL)
+    assert by_rule | STRUCTURAL == {cls.mnemonic for cls in OPERATIONS}
 
 
 def test_a_mnemonic_is_taken_once() -> None:
