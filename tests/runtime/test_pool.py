@@ -103,9 +103,29 @@ class Recorder:
         assert min(starts) == 0
 
 
+class Meeting:
+    """Work that goes on once so many threads have come to it; the first program only takes long."""
+
+    def __init__(self, number: int, alone: int = 1) -> None:
+        self.number = number
+        self.alone = alone
+        self.here: set[int] = set()
+        self.complete = threading.Event()
+
+    def __call__(self, program: int) -> None:
+        if program < self.alone:
+            time.sleep(0.001 if program == self.alone - 1 else 0)
+            return
+        self.here.add(threading.get_ident())
+        if len(self.here) == self.number:
+            self.complete.set()
+        assert self.complete.wait(60)
+
+
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_threads_take_ascending_chunks(threads: Pool, number: int) -> None:
-    entry = Recorder(lambda program: time.sleep(0.0005))
+@pytest.mark.parametrize("alone", [1, 5])
+def test_threads_take_ascending_chunks(threads: Pool, number: int, alone: int) -> None:
+    entry = Recorder(Meeting(number, alone))
     with knobs.cpu.scope():
         knobs.cpu.num_threads = number
         threads.run(entry, 0, 100)
@@ -113,31 +133,46 @@ def test_threads_take_ascending_chunks(threads: Pool, number: int) -> None:
     assert len({thread for thread, _, _ in entry.chunks}) == number
 
 
-def test_small_work_stays_on_the_callers_thread(threads: Pool) -> None:
-    entry = Recorder()
+class Clock:
+    """Time that passes only when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(pool, "time", made)
+    return made
+
+
+def test_small_work_stays_on_the_callers_thread(threads: Pool, clock: Clock) -> None:
+    entry = Recorder(lambda program: clock.advance(0.9 * pool.WORTH_WAKING / 50))
     with knobs.cpu.scope():
         knobs.cpu.num_threads = 4
-        threads.run(entry, 0, 1)
-        threads.run(entry, 0, 2)
+        threads.run(entry, 0, 50)
+    entry.check(50)
     assert {thread for thread, _, _ in entry.chunks} == {threading.get_ident()}
 
 
-def test_work_that_turns_out_long_wakes_the_workers_late(threads: Pool) -> None:
-    entry = Recorder(lambda program: time.sleep(0.002 if program > 3 else 0))
-    with knobs.cpu.scope():
-        knobs.cpu.num_threads = 2
-        threads.run(entry, 0, 40)
-    entry.check(40)
-    assert len({thread for thread, _, _ in entry.chunks}) == 2
-
-
-def test_a_long_chunk_makes_the_next_ones_shorter(threads: Pool) -> None:
-    entry = Recorder(lambda program: time.sleep(0.03))
+def test_chunks_grow_while_they_are_short_and_shrink_when_they_are_long(
+    threads: Pool, clock: Clock
+) -> None:
+    entry = Recorder(lambda program: clock.advance(0.04 if program > 10_000 else 1e-6))
     with knobs.cpu.scope():
         knobs.cpu.num_threads = 1
-        threads.run(entry, 0, 64)
+        threads.run(entry, 0, 10_020)
+    entry.check(10_020)
     sizes = [last - first for _, first, last in entry.chunks]
-    assert sizes[0] == 2 or sizes[0] == 4
+    assert sizes[:5] == [1, 2, 4, 8, 16]
+    assert max(sizes) == 256
     assert sizes[-1] == 1
 
 
@@ -166,10 +201,16 @@ def test_launches_from_four_threads(library: Library, threads: Pool) -> None:
 def test_an_exception_of_a_worker_reaches_the_caller(threads: Pool) -> None:
     main = threading.get_ident()
 
+    failed = threading.Event()
+
     def fail(program: int) -> None:
-        time.sleep(0.001)
         if threading.get_ident() != main:
+            failed.set()
             raise MemoryError("scratch")
+        if program == 0:
+            time.sleep(0.001)
+        else:
+            assert failed.wait(60)
 
     entry = Recorder(fail)
     with knobs.cpu.scope():
@@ -187,15 +228,19 @@ def test_an_exception_of_the_caller_waits_for_the_workers(threads: Pool) -> None
     running: list[int] = []
     finished: list[int] = []
 
+    started = threading.Event()
+
     def work(program: int) -> None:
-        if threading.get_ident() == main:
-            time.sleep(0.002)
-            if running:
-                raise KeyboardInterrupt
-        else:
+        if threading.get_ident() != main:
             running.append(program)
+            started.set()
             time.sleep(0.1)
             finished.append(program)
+        elif program == 0:
+            time.sleep(0.001)
+        else:
+            assert started.wait(60)
+            raise KeyboardInterrupt
 
     with knobs.cpu.scope():
         knobs.cpu.num_threads = 2
@@ -234,14 +279,15 @@ def test_workers_get_the_callers_floating_point_environment(threads: Pool) -> No
         pytest.skip("the number of this rounding mode is not known")
 
     def note(program: int) -> None:
-        time.sleep(0.0005)
         seen.setdefault(threading.get_ident(), set()).add(posix.fegetround())
+        meeting(program)
 
     before = posix.fegetround()
     with knobs.cpu.scope():
         knobs.cpu.num_threads = 2
         for mode in (upward, before):
             seen.clear()
+            meeting = Meeting(2)
             posix.fesetround(mode)
             try:
                 threads.run(Recorder(note), 0, 100)
@@ -255,12 +301,15 @@ PRELUDE = """
 import os, sys, time, threading
 os.environ["TRITIUM_NUM_THREADS"] = "2"
 from tritium.runtime.pool import POOL
-names = set()
-def entry(args, first, last, scratch):
-    names.add(threading.current_thread().name)
-    time.sleep(0.0005 * (last - first))
-def launch():
-    names.clear()
+def launch(number):
+    names = set()
+    complete = threading.Event()
+    def entry(args, first, last, scratch):
+        names.add(threading.current_thread().name)
+        time.sleep(0.001)
+        if len(names) == number:
+            complete.set()
+        assert first == 0 or complete.wait(60)
     POOL.run(entry, 0, 100)
     return len(names)
 """
@@ -283,13 +332,13 @@ def test_a_child_process_starts_its_own_workers() -> None:
     script = """
     import warnings
     warnings.simplefilter("ignore", DeprecationWarning)
-    print("parent", launch(), flush=True)
+    print("parent", launch(2), flush=True)
     child = os.fork()
     if child == 0:
-        print("child", launch(), flush=True)
+        print("child", launch(2), flush=True)
         os._exit(0)
     os.waitpid(child, 0)
-    print("parent", launch(), flush=True)
+    print("parent", launch(2), flush=True)
     """
     assert run(script) == "parent 2\nchild 2\nparent 2\n"
 
@@ -300,9 +349,9 @@ def test_workers_are_joined_at_exit_and_later_launches_still_run() -> None:
     from tritium.runtime import pool
     # Functions registered last run first.
     atexit.unregister(POOL.close)
-    atexit.register(lambda: print(POOL._threads, launch()))
+    atexit.register(lambda: print(POOL._threads, launch(1)))
     atexit.register(POOL.close)
-    print(launch())
+    print(launch(2))
     """
     assert run(script) == "2\n[] 1\n"
 

@@ -217,6 +217,12 @@ def _launch() -> None:
         "{name} can only be used inside a kernel",
         "decorate the function with @tritium.jit and launch it",
     )
+    define(
+        "E0518",
+        Kind.LAUNCH,
+        "{kernel}: {name} has changed since the kernel was compiled with it",
+        "pass it as an argument; kernels under @tritium.jit are compiled anew",
+    )
 
 
 def _memory() -> None:

@@ -57,21 +57,32 @@ class Refused(Exception):
 
 
 class Elsewhere(Exception):
-    """An array whose memory the CPU can't reach: its device, why, and a line of help."""
+    """An array whose memory the CPU can't reach: its device, and whether it is a tensor.
 
-    def __init__(self, device: str, reason: str = NO_CUDA, hint: str = "") -> None:
+    A tensor's own library knows the CPU too, so it may have been meant to be there.
+    """
+
+    def __init__(self, device: str, tensor: bool = False) -> None:
         super().__init__(device)
         self.device = device
-        self.reason = reason
-        self.hint = hint or "copy it to the CPU first"
+        self.tensor = tensor
+
+    @property
+    def hint(self) -> str:
+        """What to do."""
+        return "copy it to the CPU first" + (": x.cpu()" if self.tensor else "")
 
 
-def describe(value: Any, kernel: str, name: str) -> ArrayArgument | None:
+def describe(
+    value: Any, kernel: str, name: str, parameter: str | None = None
+) -> ArrayArgument | None:
     """``value`` as an array, None if it isn't one.
 
-    ``kernel`` and ``name`` are for messages. Raises E0501 for an array of a type that kernels do
-    not take, E0513 for one on a device without a backend, E0515 for one that is not aligned.
+    ``kernel``, ``name`` and ``parameter`` (whose part ``name`` may be) are for messages. Raises
+    E0501 for an array of a type that kernels do not take, E0515 for one that is not aligned, and
+    ``Elsewhere`` for one on another device.
     """
+    parameter = name if parameter is None else parameter
     try:
         found = inspect(value)
     except Refused as refused:
@@ -81,10 +92,8 @@ def describe(value: Any, kernel: str, name: str) -> ArrayArgument | None:
             name=name,
             type=refused.type,
             hint=refused.hint,
-            argument=name,
+            argument=parameter,
         ) from None
-    except Elsewhere as elsewhere:
-        raise _elsewhere(elsewhere, kernel, name) from None
     if found is not None and found.address % (found.element.itemsize or 1):
         size = found.element.itemsize
         raise error(
@@ -93,20 +102,21 @@ def describe(value: Any, kernel: str, name: str) -> ArrayArgument | None:
             name=name,
             text=f"its address is not a multiple of the {size} bytes of an element",
             hint="pass a copy",
-            argument=name,
+            argument=parameter,
         )
     return found
 
 
-def _elsewhere(problem: Elsewhere, kernel: str, name: str) -> TritiumError:
+def elsewhere(problem: Elsewhere, kernel: str, name: str) -> TritiumError:
+    """E0513 for an argument that is on a device without a backend."""
     return error(
         "E0513",
         kernel=kernel,
         name=name,
         device=problem.device,
-        text=problem.reason,
+        text=NO_CUDA,
         hint=problem.hint,
-        argument=name,
+        argument=name.partition(".")[0],
     )
 
 
@@ -224,7 +234,7 @@ def _from_torch(tensor: Any) -> ArrayArgument:
         raise Refused(f"tensor of {spelling}", hint) from None
     device = str(getattr(tensor, "device", CPU))
     if device.partition(":")[0] != CPU:
-        raise Elsewhere(device, NO_CUDA, "copy it to the CPU first: x.cpu()")
+        raise Elsewhere(device, tensor=True)
     try:
         address = int(tensor.data_ptr())
     except RuntimeError as problem:

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 import linecache
 import os
 import sys
 import types
+from collections.abc import Iterator
 
 from tritium.diagnostics import Loc, TritiumError
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+@contextlib.contextmanager
+def placing(names: list[str]) -> Iterator[None]:
+    """Give the errors of a launch their place, unless they have one. See ``place``."""
+    try:
+        yield
+    except TritiumError as problem:
+        place(problem, names)
+        raise
 
 
 def place(problem: TritiumError, names: list[str]) -> TritiumError:

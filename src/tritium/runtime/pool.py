@@ -35,8 +35,7 @@ WORTH_WAKING = 60e-6
 LONG_CHUNK = 0.05
 """Seconds after which a chunk is too long: Ctrl-C is noticed between chunks."""
 SHORT_CHUNK = 0.0002
-"""Seconds below which a chunk isn't worth its call."""
-CHUNKS_PER_THREAD = 16
+"""Seconds below which the next chunk is made longer: a call takes about a microsecond."""
 
 
 class _FloatingPoint:
@@ -99,7 +98,7 @@ class Launch:
         self._threads = threads
         self._lock = threading.Lock()
         self._next = 0
-        self._size = max(1, programs // (threads * CHUNKS_PER_THREAD))
+        self._size = 1
         self._active = 0
         self._idle = threading.Event()
         self._problem: BaseException | None = None
@@ -115,10 +114,8 @@ class Launch:
         Raises what a worker raised, and ``KeyboardInterrupt``; no program runs any more then.
         """
         self._environment = _floating_point.read()
-        # The first chunk is one program: it tells whether the others are worth a wake-up.
-        size, self._size = self._size, 1
         try:
-            self._work(lambda: pool.submit(self, min(workers, self._programs - self._next)), size)
+            self._work(lambda: pool.submit(self, min(workers, self._programs - self._next)))
         finally:
             self._finish()
         if self._problem is not None:
@@ -142,7 +139,7 @@ class Launch:
                 if not self._active:
                     self._idle.set()
 
-    def _work(self, wake: Callable[[], None] | None, size: int = 1) -> None:
+    def _work(self, wake: Callable[[], None] | None) -> None:
         held, scratch = _scratch.get(self._scratch_bytes) if self._scratch_bytes else (None, 0)
         started = before = time.perf_counter()
         while True:
@@ -152,12 +149,10 @@ class Launch:
             self._entry(self._args, first, last, scratch)
             now = time.perf_counter()
             taken, before = now - before, now
+            self._adapt(taken, last - first)
             if wake is not None and self._worth_waking(now - started, last):
-                self._size = size
                 wake()
                 wake = None
-            else:
-                self._adapt(taken, last - first)
         del held
 
     def _claim(self) -> tuple[int, int]:

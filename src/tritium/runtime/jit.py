@@ -1,0 +1,301 @@
+"""``jit``: the decorator that makes a kernel of a Python function."""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import importlib
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, overload
+
+from tritium.frontend import specialize
+from tritium.frontend.dependencies import fingerprint, is_missing, lookup
+from tritium.ops.callable import DeviceFunction
+from tritium.ops.constexpr import constexpr
+from tritium.ops.source import capture
+
+from . import callsite, launch
+from .arrays import MockTensor
+from .binder import Binder, GridLike
+from .compiled import CompiledKernel
+
+T = TypeVar("T")
+Hook = Callable[..., object]
+
+
+class KernelInterface(Generic[T]):
+    """What can be launched as ``kernel[grid](...)``; subclasses override ``run``."""
+
+    run: Callable[..., Any]
+
+    def __getitem__(self, grid: GridLike) -> Callable[..., Any]:
+        """The kernel over a grid: a tuple of one to three extents, an integer, or a function.
+
+        The function gets the bound arguments by name.
+        """
+        return lambda *args, **keywords: self.run(*args, grid=grid, warmup=False, **keywords)
+
+    def warmup(self, *args: Any, grid: GridLike, **keywords: Any) -> Any:
+        """Compile without running; arrays may be given as their dtypes."""
+        given = map(MockTensor.wrap_dtype, args)
+        named = {name: MockTensor.wrap_dtype(value) for name, value in keywords.items()}
+        return self.run(*given, grid=grid, warmup=True, **named)
+
+
+@dataclass(frozen=True)
+class KernelParam:
+    """A parameter of a kernel, as Triton describes it."""
+
+    num: int
+    name: str
+    annotation: str
+    annotation_type: str
+    is_constexpr: bool
+    is_const: bool
+    default: Any
+    do_not_specialize: bool
+    do_not_specialize_on_alignment: bool
+
+    @property
+    def has_default(self) -> bool:
+        """Whether it may be left out."""
+        return self.default is not inspect.Parameter.empty
+
+
+class _Interpreted(KernelInterface[Any]):
+    """A kernel whose launches run in the interpreter."""
+
+    def __init__(self, kernel: JITFunction) -> None:
+        self.kernel = kernel
+
+    def run(self, *args: Any, grid: GridLike, warmup: bool = False, **keywords: Any) -> None:
+        """Run every program as Python."""
+        with callsite.placing(self.kernel.arg_names):
+            launch.run(self.kernel, args, keywords, grid, warmup, interpret=True)
+
+
+class JITFunction(DeviceFunction, KernelInterface[Any]):
+    """A kernel: launched with ``kernel[grid](...)``, and callable from other kernels.
+
+    ``frozen_globals``: raise where a global that was compiled in has changed, as Triton does,
+    instead of compiling again.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        version: Any = None,
+        do_not_specialize: Sequence[str | int] | None = None,
+        do_not_specialize_on_alignment: Sequence[str | int] | None = None,
+        debug: bool | None = None,
+        noinline: bool | None = None,
+        repr: Callable[[Any], str] | None = None,
+        launch_metadata: Callable[..., dict[str, Any]] | None = None,
+    ) -> None:
+        super().__init__(fn, noinline=bool(noinline))
+        self.version = version
+        self.do_not_specialize = tuple(do_not_specialize or ())
+        self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment or ())
+        self.debug = debug
+        self.repr = repr
+        self.launch_metadata = launch_metadata
+        self.frozen_globals = False
+        self.kernel = None
+        self.module = fn.__module__
+        self.pre_run_hooks: list[Hook] = []
+        self.kernels: dict[Any, CompiledKernel] = {}
+        """Compiled code by specialisation and options."""
+        self.lock = threading.RLock()
+        self._binder: Binder | None = None
+
+    # ---- launching -------------------------------------------------------------------------------
+
+    def run(
+        self, *args: Any, grid: GridLike, warmup: bool = False, **keywords: Any
+    ) -> CompiledKernel | None:
+        """Launch over ``grid``, or only compile; returns the compiled kernel.
+
+        Returns None when interpreted, and when ``knobs.runtime.jit_cache_hook`` forbids to compile.
+        """
+        with callsite.placing(self.arg_names):
+            return launch.run(self, args, keywords, grid, warmup)
+
+    @property
+    def interpret(self) -> KernelInterface[Any]:
+        """``kernel.interpret[grid](...)`` runs in the interpreter."""
+        return _Interpreted(self)
+
+    @property
+    def binder(self) -> Binder:
+        """Binds the arguments of launches. Raises E0206 for contradictory declarations."""
+        if self._binder is None:
+            rules = specialize.parameters(
+                self, self.do_not_specialize, self.do_not_specialize_on_alignment
+            )
+            self._binder = Binder(self, rules, self.debug)
+        return self._binder
+
+    def add_pre_run_hook(self, hook: Hook) -> None:
+        """Have ``hook(*args, **keywords)`` called before every launch and warm-up."""
+        self.pre_run_hooks.append(hook)
+
+    # ---- Triton's attributes ---------------------------------------------------------------------
+
+    @property
+    def arg_names(self) -> list[str]:
+        """The parameters' names in order."""
+        return list(self.python_signature.parameters)
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """Of the Python function."""
+        return self.python_signature
+
+    @property
+    def params(self) -> list[KernelParam]:
+        """The parameters with their annotations and rules."""
+        return [
+            KernelParam(
+                num=place,
+                name=name,
+                annotation=_annotation_text(self.python_signature.parameters[name].annotation),
+                annotation_type="" if rule.fixed is None else rule.fixed.mnemonic,
+                is_constexpr=rule.is_constexpr,
+                is_const=rule.is_const,
+                default=self.python_signature.parameters[name].default,
+                do_not_specialize=not rule.on_value,
+                do_not_specialize_on_alignment=not rule.on_alignment,
+            )
+            for place, (name, rule) in enumerate(self.binder.rules.items())
+        ]
+
+    @property
+    def constexprs(self) -> list[int]:
+        """The positions of the ``tl.constexpr`` parameters."""
+        return [place for place, name in enumerate(self.arg_names) if name in self.constexpr_names]
+
+    @property
+    def src(self) -> str:
+        """The function's text from ``def`` on. Raises E0118 where it can't be found."""
+        return capture(self.fn).text
+
+    @property
+    def raw_src(self) -> list[str]:
+        """The lines of its definition as they stand in the file, decorators included."""
+        return list(capture(self.fn).lines)
+
+    @property
+    def starting_line_number(self) -> int:
+        """The line of the file where ``raw_src`` begins."""
+        return capture(self.fn).first_line
+
+    @property
+    def cache_key(self) -> str:
+        """A hash of the text of the kernel and of all that it calls, and of its constants."""
+        return _cache_key(self, ())
+
+    @property
+    def hash(self) -> str:
+        """``cache_key``."""
+        return self.cache_key
+
+    @property
+    def used_global_vals(self) -> dict[tuple[str, int], tuple[Any, dict[str, Any]]]:
+        """What compilations read of the globals: by name and identity, value and dictionary."""
+        return {
+            (name, id(reads.function.fn.__globals__)): (value, reads.function.fn.__globals__)
+            for kernel in self.kernels.values()
+            for reads in kernel.dependencies.functions.values()
+            for name, value in reads.names.items()
+        }
+
+    @property
+    def device_caches(self) -> dict[int, tuple[Any, ...]]:
+        """By device: compiled kernels, key strings, target, backend, binder. All devices are one."""
+        from .driver import driver
+
+        entry = (self.kernels, {}, driver.active.get_current_target(), None, self.binder)
+        return collections.defaultdict(lambda: entry, {0: entry})
+
+    def create_binder(self) -> Binder:
+        """``binder``."""
+        return self.binder
+
+    def parse(self) -> Any:
+        """The syntax tree of the function's definition, in a module."""
+        import ast
+
+        return ast.Module([capture(self.fn).tree], [])
+
+    # ---- pickling: by module and name ------------------------------------------------------------
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _find, (self.__module__, self.__qualname__)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> JITFunction:
+        return self
+
+
+def _annotation_text(annotation: Any) -> str:
+    if annotation is inspect.Parameter.empty:
+        return ""
+    return annotation if isinstance(annotation, str) else getattr(
+        annotation, "__name__", str(annotation)
+    )
+
+
+def _find(module: str, name: str) -> Any:
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    while not isinstance(found, JITFunction):
+        # Under decorators such as autotune.
+        found = found.fn
+    return found
+
+
+def _cache_key(function: DeviceFunction, above: tuple[DeviceFunction, ...]) -> str:
+    source = capture(function.fn)
+    digest = hashlib.sha256(f"{source.text}\0{source.first_line}".encode())
+    code = function.fn.__code__
+    for name in sorted({*code.co_names, *code.co_freevars}):
+        value = lookup(function, name)
+        if is_missing(value):
+            continue
+        if isinstance(value, DeviceFunction) and value not in (function, *above):
+            digest.update(f"\0{name}={_cache_key(value, (function, *above))}".encode())
+        elif isinstance(value, constexpr):
+            digest.update(f"\0{name}={fingerprint(value)}".encode())
+    return digest.hexdigest()
+
+
+@overload
+def jit(fn: Callable[..., Any], /) -> JITFunction: ...
+@overload
+def jit(
+    *,
+    version: Any = None,
+    repr: Callable[[Any], str] | None = None,
+    launch_metadata: Callable[..., dict[str, Any]] | None = None,
+    do_not_specialize: Sequence[str | int] | None = None,
+    do_not_specialize_on_alignment: Sequence[str | int] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Callable[[Callable[..., Any]], JITFunction]: ...
+def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Decorator, bare or with options: make a kernel of a function.
+
+    ``do_not_specialize`` and ``do_not_specialize_on_alignment`` list parameters, by name or
+    position, whose values (or only their being multiples of 16) are not compiled in. ``repr`` names
+    a specialisation, ``launch_metadata`` describes a launch for hooks, ``debug`` keeps assertions,
+    ``noinline`` asks not to inline the function where others call it, ``version`` is a mark of the
+    user's.
+    """
+    if fn is None:
+        return lambda function: jit(function, **options)
+    if isinstance(fn, JITFunction):
+        fn = fn.fn
+    return JITFunction(fn, **options)

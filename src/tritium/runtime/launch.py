@@ -1,0 +1,206 @@
+"""What happens at a launch: bind, choose the executor, compile if need be, run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from tritium import knobs
+from tritium.diagnostics import error
+from tritium.frontend.specialize import (
+    ConstantSpec,
+    PointerSpec,
+    ScalarSpec,
+    Spec,
+    TupleSpec,
+    trace,
+)
+from tritium.frontend.tracer import TraceOptions
+
+from .binder import Bound, GridLike, resolve_grid
+from .compiled import CompiledKernel
+
+if TYPE_CHECKING:
+    from .jit import JITFunction
+
+
+def set_default_device(device: str) -> None:
+    """Say where kernels without array arguments run.
+
+    Raises E0802 for any device but the CPU: there is no backend for another one yet.
+    """
+    if str(device).partition(":")[0] != "cpu":
+        text = f"there is no backend for the device {device}"
+        raise error("E0802", text=text, hint="this version of Tritium runs kernels on the CPU only")
+
+
+@contextlib.contextmanager
+def interpret(enabled: bool = True) -> Iterator[None]:
+    """Run the kernels launched inside step by step as Python: a ``with`` block or a decorator.
+
+    It holds for this thread (or asynchronous task). ``enabled=False`` runs them natively.
+    """
+    with knobs.runtime.scope():
+        knobs.runtime.interpret = enabled
+        yield
+
+
+def run(
+    kernel: JITFunction,
+    args: Sequence[Any],
+    keywords: Mapping[str, Any],
+    grid: GridLike,
+    warmup: bool,
+    interpret: bool = False,
+) -> CompiledKernel | None:
+    """Launch a kernel, or only compile it; the errors of the binder and of compilation."""
+    for hook in kernel.pre_run_hooks:
+        hook(*args, **keywords)
+    bound = kernel.binder.bind(args, keywords)
+    if interpret or knobs.runtime.interpret:
+        if not warmup:
+            _interpret(kernel, bound, grid)
+        return None
+    compiled = compiled_for(kernel, bound, warmup)
+    if compiled is not None and not warmup:
+        extents = resolve_grid(grid, bound.values, kernel.__name__)
+        compiled.launch(bound, extents)
+    return compiled
+
+
+# ---- natively ------------------------------------------------------------------------------------
+
+
+def compiled_for(kernel: JITFunction, bound: Bound, warmup: bool = False) -> CompiledKernel | None:
+    """The code for these arguments, compiled if there is none.
+
+    None when ``knobs.runtime.jit_cache_hook`` forbids that. Where a global that was compiled in
+    has changed, the code is compiled anew, or E0518 raised for a kernel with frozen globals.
+    """
+    key = bound.key
+    found = kernel.kernels.get(key)
+    if found is not None:
+        changed = found.dependencies.changed()
+        if changed is None:
+            return found
+        if kernel.frozen_globals:
+            raise error("E0518", kernel=kernel.__name__, name=changed)
+    with kernel.lock:
+        again = kernel.kernels.get(key)
+        if again is not None and again is not found:
+            return again
+        if _vetoed(kernel, bound, warmup):
+            return None
+        made = _compile(kernel, bound)
+        kernel.kernels[key] = made
+    hook = knobs.runtime.jit_post_compile_hook
+    if hook is not None:
+        hook(**_hook_arguments(kernel, bound, warmup))
+    return made
+
+
+def _compile(kernel: JITFunction, bound: Bound) -> CompiledKernel:
+    from . import native
+
+    traced = trace(kernel, bound.specs, TraceOptions(debug=bound.options.debug))
+    times: dict[str, float] = {}
+    source = kernel.src
+    code = native.NativeCode(
+        traced.function, native.host_target(), {"kernel.py": source}, times
+    )
+    name = kernel.__name__ if kernel.repr is None else kernel.repr(_specialization(kernel, bound))
+    made = CompiledKernel(kernel, name, bound.specs, bound.options, code, traced.dependencies)
+    version = code.version(True)
+    if knobs.compilation.dump_ir:
+        made.dump()
+    listener = knobs.compilation.listener
+    if listener is not None:
+        listener(
+            src=kernel,
+            metadata=made.metadata._asdict(),
+            metadata_group={},
+            times=times,
+            cache_hit=version.cached,
+        )
+    return made
+
+
+def _specialization(kernel: JITFunction, bound: Bound) -> SimpleNamespace:
+    """What a ``repr`` function is given."""
+    return SimpleNamespace(
+        name=kernel.__name__,
+        fn=kernel,
+        signature={name: spec.signature for name, spec in bound.specs.items()},
+        constants={
+            name: spec.value
+            for name, spec in bound.specs.items()
+            if isinstance(spec, ConstantSpec)
+        },
+        options=bound.options,
+    )
+
+
+def _vetoed(kernel: JITFunction, bound: Bound, warmup: bool) -> bool:
+    hook = knobs.runtime.jit_cache_hook
+    return hook is not None and bool(hook(**_hook_arguments(kernel, bound, warmup)))
+
+
+def _hook_arguments(kernel: JITFunction, bound: Bound, warmup: bool) -> dict[str, Any]:
+    special = _specialization(kernel, bound)
+    key = str(bound.key)
+    types = ", ".join(f"{name}: {each}" for name, each in special.signature.items())
+    module = kernel.__module__
+    return {
+        "key": key,
+        "repr": f"{kernel.__name__}[num_warps={bound.options.num_warps}]({types})",
+        "fn": SimpleNamespace(module=module, name=kernel.__name__, jit_function=kernel),
+        "compile": {
+            "key": key,
+            "signature": special.signature,
+            "constants": special.constants,
+            "device": 0,
+            **bound.options,
+        },
+        "is_manual_warmup": warmup,
+        "already_compiled": False,
+    }
+
+
+# ---- in the interpreter --------------------------------------------------------------------------
+
+
+def _interpret(kernel: JITFunction, bound: Bound, grid: GridLike) -> None:
+    from tritium import interp
+
+    extents = resolve_grid(grid, bound.values, kernel.__name__)
+    arguments = {
+        name: _interpreted(spec, bound.described[name]) for name, spec in bound.specs.items()
+    }
+    ranges = [
+        interp.Range(array.low, array.high, name, array.writable)
+        for name, array in bound.arrays()
+        if array.bounded
+    ]
+    interp.run_eager(
+        kernel,
+        arguments,
+        extents,
+        ranges,
+        enable_fp_fusion=bound.options.enable_fp_fusion,
+    )
+
+
+def _interpreted(spec: Spec, value: Any) -> Any:
+    from tritium import interp
+
+    if isinstance(spec, ConstantSpec):
+        return None if spec.value is None else interp.Known(spec.value)
+    if isinstance(spec, ScalarSpec):
+        return interp.Scalar(spec.dtype, value)
+    if isinstance(spec, PointerSpec):
+        return interp.Pointer(spec.dtype, value.address, spec.const)
+    assert isinstance(spec, TupleSpec)
+    parts = [_interpreted(each, part) for each, part in zip(spec.elements, value)]
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)

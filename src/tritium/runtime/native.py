@@ -1,0 +1,265 @@
+"""Native code of one specialisation on the CPU: compiled or read from the cache, linked, launched.
+
+There are two versions. One assumes that certain arrays don't overlap; a launch where they do uses
+the other, which is compiled when it is first needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import struct
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tritium import knobs
+from tritium.backends import llvm
+from tritium.backends.cpu import CpuKernel, compile_kernel
+from tritium.backends.llvm import Library, Target
+from tritium.diagnostics import InternalError, TritiumError, error, write_report
+from tritium.frontend.specialize import PointerSpec, ScalarSpec, Spec
+from tritium.interp import Scalar
+from tritium.ir import Function, function_text
+from tritium.ir.dtypes import DType, float32, float64
+from tritium.passes import DEFAULT, run_pipeline
+
+from . import cache
+from .arrays import ArrayArgument
+from .pool import ENTRY_TYPE, POOL
+
+Times = dict[str, float]
+
+_compiling = threading.RLock()
+
+
+class Version(NamedTuple):
+    """One version of the code, linked. ``call`` runs programs, ``library`` keeps it mapped."""
+
+    kernel: CpuKernel
+    library: Library
+    call: Any
+    cached: bool
+
+
+def host_target() -> Target:
+    """The CPU that the knobs name. Raises E0801 where this machine can't run its code."""
+    cpu, features = knobs.cpu.target, knobs.cpu.features
+    try:
+        return llvm.host_target(cpu, features or None)
+    except ValueError as problem:
+        raise error(
+            "E0801",
+            name="TRITIUM_CPU",
+            value=cpu if not features else f"{cpu} {features}",
+            expected="a CPU whose code runs here",
+            hint=str(problem),
+        ) from problem
+
+
+class NativeCode:
+    """A kernel in tile IR, and its machine code for ``target``.
+
+    ``parts`` names what goes into a crash report: the user's source above all. ``times`` collects
+    the seconds of the phases.
+    """
+
+    def __init__(
+        self, function: Function, target: Target, parts: dict[str, str], times: Times
+    ) -> None:
+        self.target = target
+        self.times = times
+        self.ir = function_text(function)
+        self._function = function
+        self._optimised = False
+        self._parts = parts
+        self._versions: dict[bool, Version] = {}
+        self._pack = _packer([param.type for param in function.params])
+
+    @property
+    def key(self) -> str:
+        """The name of the first version in the cache."""
+        return self._key(True)
+
+    def _key(self, disjoint: bool) -> str:
+        return cache.key(self.ir, self.target.key, f"disjoint={disjoint}")
+
+    # ---- launching -------------------------------------------------------------------------------
+
+    def launch(self, values: Sequence[Any], grid: tuple[int, int, int]) -> None:
+        """Run the grid. ``values`` are those of the run-time parameters, arrays described."""
+        version = self.version(not self._overlaps(values))
+        buffer = self._pack(values, grid)
+        POOL.run(
+            version.call,
+            ctypes.addressof(buffer),
+            grid[0] * grid[1] * grid[2],
+            version.kernel.scratch_bytes,
+        )
+
+    def _overlaps(self, values: Sequence[Any]) -> bool:
+        for left, right in self.version(True).kernel.alias_pairs:
+            one, other = values[left], values[right]
+            if one.low < other.high and other.low < one.high:
+                return True
+        return False
+
+    # ---- compiling -------------------------------------------------------------------------------
+
+    def version(self, disjoint: bool) -> Version:
+        """The linked code that may (or may not) assume disjoint arrays."""
+        made = self._versions.get(disjoint)
+        if made is None:
+            with _compiling:
+                made = self._versions.get(disjoint)
+                if made is None:
+                    made = self._versions[disjoint] = self._make(disjoint)
+        return made
+
+    def _make(self, disjoint: bool) -> Version:
+        name = self._key(disjoint)
+        found = None if knobs.compilation.always_compile else cache.load(name)
+        kernel = None if found is None else _restored(found)
+        cached = kernel is not None
+        if kernel is None:
+            kernel = self._guarded("compiling", lambda: self._compile(disjoint))
+            cache.store(name, _kept(kernel))
+        made = kernel
+        library = self._guarded("linking", lambda: llvm.link(made.object, [made.entry]))
+        call = ENTRY_TYPE(library.address(made.entry))
+        return Version(made, library, call, cached)
+
+    def _compile(self, disjoint: bool) -> CpuKernel:
+        if not self._optimised:
+            for run in run_pipeline(self._function, DEFAULT):
+                phase = f"pass {run.step}"
+                self.times[phase] = self.times.get(phase, 0.0) + run.seconds
+            self._optimised = True
+        return compile_kernel(self._function, self.target, disjoint=disjoint, times=self.times)
+
+    def optimised_ir(self) -> str:
+        """The text of the IR after the passes."""
+        if not self._optimised:
+            with _compiling:
+                run_pipeline(self._function, DEFAULT)
+                self._optimised = True
+        return function_text(self._function)
+
+    def assembly(self, disjoint: bool = True) -> str:
+        """The machine code as text."""
+        module = llvm.optimise(self.version(disjoint).kernel.llvm_ir, self.target)
+        return llvm.assembly(module)
+
+    def _guarded(self, doing: str, step: Callable[[], Any]) -> Any:
+        """Run a step that a user's program can't make fail; if it does, leave a report."""
+        try:
+            return step()
+        except TritiumError:
+            raise
+        except Exception as problem:
+            name = self._function.name
+            fault = InternalError(f"{doing} {name} failed: {type(problem).__name__}: {problem}")
+            # The report shows it too.
+            fault.__cause__ = problem
+            parts = {**self._parts, "kernel.ir": self.ir, "pipeline.txt": DEFAULT}
+            if isinstance(problem, llvm.LLVMError) and problem.ir:
+                parts["kernel.ll"] = problem.ir
+            with contextlib.suppress(OSError):
+                write_report(fault, parts)
+            raise fault from problem
+
+
+# ---- the cache -----------------------------------------------------------------------------------
+
+
+def _kept(kernel: CpuKernel) -> cache.Entry:
+    facts = {
+        "entry": kernel.entry,
+        "scratch_bytes": kernel.scratch_bytes,
+        "alias_pairs": kernel.alias_pairs,
+        "written": sorted(kernel.written),
+        "slow": kernel.slow,
+    }
+    texts = {"llir": kernel.llvm_ir, "nests": kernel.dump}
+    sections = {name: text.encode() for name, text in texts.items()}
+    return cache.Entry(facts, {"object": kernel.object, **sections})
+
+
+def _restored(entry: cache.Entry) -> CpuKernel:
+    facts, sections = entry
+    return CpuKernel(
+        object=sections["object"],
+        entry=facts["entry"],
+        scratch_bytes=facts["scratch_bytes"],
+        alias_pairs=tuple((left, right) for left, right in facts["alias_pairs"]),
+        written=frozenset(facts["written"]),
+        llvm_ir=sections["llir"].decode(),
+        dump=sections["nests"].decode(),
+        slow=facts["slow"],
+    )
+
+
+# ---- arguments -----------------------------------------------------------------------------------
+
+_MASK = (1 << 64) - 1
+
+
+def _packer(types: Sequence[Any]) -> Callable[[Sequence[Any], tuple[int, int, int]], Any]:
+    """A function that lays values out as compiled code expects them: one 8-byte slot each."""
+    converters = [_bits(type) for type in types]
+    slots = struct.Struct(f"<{len(types) + 3}Q")
+
+    def pack(values: Sequence[Any], grid: tuple[int, int, int]) -> Any:
+        buffer = ctypes.create_string_buffer(slots.size)
+        words = [convert(value) for convert, value in zip(converters, values)]
+        slots.pack_into(buffer, 0, *words, *grid)
+        return buffer
+
+    return pack
+
+
+def _bits(type: Any) -> Callable[[Any], int]:
+    """How a value of that type becomes the bits of its slot."""
+    if not isinstance(type, DType):
+        return lambda value: value.address
+    if type is float32:
+        # Too large a number becomes an infinity; struct alone would refuse it.
+        return lambda value: _word("<I", "<f", ctypes.c_float(value).value)
+    if type is float64:
+        return lambda value: _word("<Q", "<d", float(value))
+    if type.is_floating():
+        return lambda value: int.from_bytes(Scalar(type, value).data().tobytes(), "little")
+    return lambda value: int(value) & _MASK
+
+
+def _word(integer: str, number: str, value: float) -> int:
+    word: int = struct.unpack(integer, struct.pack(number, value))[0]
+    return word
+
+
+def refuse_read_only(
+    code: NativeCode, kernel: str, leaves: Sequence[tuple[str, Spec, Any]]
+) -> None:
+    """Raise E0514 where the kernel writes through a read-only array."""
+    for index in sorted(code.version(True).kernel.written):
+        name, _, value = leaves[index]
+        if isinstance(value, ArrayArgument) and not value.writable:
+            argument = name.partition(".")[0]
+            raise error("E0514", kernel=kernel, name=name, argument=argument)
+
+
+def fits(spec: Spec, value: Any) -> bool:
+    """Whether code that was compiled for ``spec`` may be given ``value``."""
+    if isinstance(spec, PointerSpec):
+        if not isinstance(value, ArrayArgument):
+            return False
+        aligned = not spec.divisible or value.address % 16 == 0
+        return aligned and value.element.itemsize == getattr(spec.dtype, "itemsize", 0)
+    if isinstance(spec, ScalarSpec):
+        if not isinstance(value, (int, float)) or isinstance(value, float) == spec.dtype.is_int():
+            return False
+        if not spec.dtype.is_int():
+            return True
+        low, high = spec.dtype.get_int_min_value(), spec.dtype.get_int_max_value()
+        return low <= value <= high and not (spec.divisible and value % 16)
+    return True

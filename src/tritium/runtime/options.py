@@ -1,0 +1,113 @@
+"""Launch options: the keywords of a launch that are not parameters of the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tritium import knobs
+from tritium.diagnostics import error
+
+
+def _positive(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _power_of_two(value: Any) -> bool:
+    return _positive(value) and value & (value - 1) == 0
+
+
+# What an option must be, in words, and the test of it.
+_CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "num_warps": ("a power of two", _power_of_two),
+    "num_stages": ("a positive integer", _positive),
+    "num_ctas": ("a positive integer", _positive),
+}
+
+DEFAULTS: dict[str, Any] = {
+    "num_warps": 4,
+    "num_stages": 3,
+    "num_ctas": 1,
+    "maxnreg": None,
+    "ptx_version": None,
+    "ptx_options": None,
+    "ir_override": None,
+    "enable_fp_fusion": None,
+    "enable_reflect_ftz": True,
+    "launch_cooperative_grid": False,
+    "launch_pdl": False,
+    "clc": False,
+    "sched4reg": False,
+    "min_shared_mem": 0,
+    "debug": False,
+    "sanitize_overflow": True,
+    "extern_libs": None,
+    "arch": None,
+    "warp_size": 32,
+    "supported_fp8_dtypes": None,
+    "deprecated_fp8_dot_operand_dtypes": None,
+    "default_dot_input_precision": None,
+    "allowed_dot_input_precisions": None,
+    "max_num_imprecise_acc_default": None,
+    "instrumentation_mode": "",
+}
+"""Every option with its default. The CPU has no use for most; they are kept in the metadata."""
+
+
+class Options(Mapping[str, Any]):
+    """The options of one launch, all of them, as attributes and as a mapping; hashable."""
+
+    __slots__ = ("_hash", "_key", "_values")
+
+    def __init__(self, given: Mapping[str, Any], kernel: str, debug: bool | None = None) -> None:
+        """Check and complete the options ``given``.
+
+        ``debug`` is what the kernel's decorator says. Raises E0515 for values that make no sense.
+        """
+        for name, value in given.items():
+            wanted, test = _CHECKS.get(name, ("", bool))
+            if wanted and not test(value):
+                text = f"it must be {wanted}, got {value!r}"
+                hint = ""
+                raise error(
+                    "E0515", kernel=kernel, name=name, text=text, hint=hint, argument=name
+                )
+        self._values = {**DEFAULTS, **given}
+        self._values["debug"] = bool(given.get("debug") or debug or knobs.runtime.debug)
+        if self._values["enable_fp_fusion"] is None:
+            self._values["enable_fp_fusion"] = knobs.language.default_fp_fusion
+        self._key = tuple(_hashable(value) for value in self._values.values())
+        self._hash = hash(self._key)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Options) and self._key == other._key
+
+    def __repr__(self) -> str:
+        changed = {name: value for name, value in self.items() if value != DEFAULTS[name]}
+        return f"Options({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return tuple(sorted((key, _hashable(each)) for key, each in value.items()))
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_hashable, value))
+    return value
