@@ -11,6 +11,7 @@ import inspect
 import linecache
 import os
 import sys
+import tokenize
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -100,7 +101,7 @@ def _read(function: FunctionType) -> FunctionSource:
         _place_fstrings(tree)
     first = code.co_firstlineno
     assert tree.end_lineno is not None
-    text = "".join(lines[tree.lineno - first : tree.end_lineno - first + 1])
+    text = "".join(lines[tree.lineno - first : tree.end_lineno - first + 1]).lstrip()
     return FunctionSource(
         file=code.co_filename,
         name=code.co_name,
@@ -122,7 +123,7 @@ def _block(function: FunctionType) -> list[str]:
         if lines:
             return inspect.getblock(lines[code.co_firstlineno - 1 :])
         return inspect.getsourcelines(code)[0]
-    except (OSError, SyntaxError, IndexError, TypeError):
+    except (OSError, SyntaxError, IndexError, TypeError, tokenize.TokenError):
         # There is no text, or it is another file's by now.
         return []
 
