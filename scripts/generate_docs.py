@@ -6,14 +6,22 @@ Each page is a function that returns its text, registered in PAGES under its fil
 from __future__ import annotations
 
 import argparse
+import importlib
+import pkgutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from tritium import knobs
+from tritium import knobs, ops
 from tritium.diagnostics import CATALOGUE, SECTIONS, exception_class
+from tritium.ir import dtypes
+from tritium.ir.core import REGISTRY, Op
+from tritium.ir.dtypes import Type
+from tritium.ops.spec import Agreement, Order, Ulp, agreement_of, cases_of
 
 DOCS = Path(__file__).parents[1] / "docs"
+
+EXECUTORS_SHOWN = ("reference", "interp", "cpu")
 
 NOTICE = "<!-- Written by scripts/generate_docs.py: change the source, not this file. -->"
 
@@ -92,9 +100,75 @@ def knobs_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def agreement_text(agreement: Agreement) -> str:
+    """A class of agreement as ``docs/numerics.md`` names it."""
+    match agreement:
+        case Ulp(count):
+            return f"{count:g} ulp"
+        case Order(bound):
+            return f"order({bound:g})"
+    return "exact"
+
+
+def operations_page() -> str:
+    """Every operation with the types it takes and what each executor promises for them."""
+    for module in pkgutil.iter_modules(ops.__path__):
+        importlib.import_module(f"{ops.__name__}.{module.name}")
+    lines = [
+        NOTICE,
+        "",
+        "# Operations",
+        "",
+        "The operations of the tile IR, the element types they take, and how closely each executor",
+        "keeps to them; [](numerics.md) says what the classes mean. *reference* is the distance of",
+        "the reference rule itself from the exact result.",
+    ]
+    head = ("Operation", "Types", *EXECUTORS_SHOWN)
+    families = sorted({mnemonic.partition(".")[0] for mnemonic in REGISTRY})
+    for family in families:
+        rows = [row for cls in members(family) for row in operation_rows(cls)]
+        lines += ["", f"## {family}", "", *table(head, rows)]
+    return "\n".join(lines) + "\n"
+
+
+def members(family: str) -> list[type[Op]]:
+    """The operations of a family, by name."""
+    return [REGISTRY[each] for each in sorted(REGISTRY) if each.startswith(f"{family}.")]
+
+
+def operation_rows(cls: type[Op]) -> list[tuple[str, ...]]:
+    """One row for each group of types that an operation makes the same promises for."""
+    groups: dict[tuple[str, ...], dict[Type, None]] = {}
+    for case in cases_of(cls):
+        result = next((each.scalar for each in case.result_types()), case.dtype)
+        promised = (agreement_of(cls, executor, result) for executor in EXECUTORS_SHOWN)
+        groups.setdefault(tuple(map(agreement_text, promised)), {})[case.dtype] = None
+    if not groups:
+        return [(code(cls.mnemonic), "any", *("exact" for _ in EXECUTORS_SHOWN))]
+    return [
+        (code(cls.mnemonic), types_text(types), *promises) for promises, types in groups.items()
+    ]
+
+
+def types_text(types: Collection[Type]) -> str:
+    """Element types, whole groups by one word."""
+    rest, words = set(types), []
+    for word, group in (
+        ("pointers", [each for each in types if each.is_ptr()]),
+        ("integers", dtypes.INTEGERS),
+        ("floats", dtypes.FLOATS),
+        ("8-bit floats", dtypes.FLOATS8),
+    ):
+        if group and rest.issuperset(group):
+            words.append(word)
+            rest.difference_update(group)
+    return ", ".join([*words, *(str(each) for each in dtypes.VALUES if each in rest)])
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "knobs.md": knobs_page,
+    "operations.md": operations_page,
 }
 
 

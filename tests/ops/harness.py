@@ -32,7 +32,6 @@ from tritium.ops.spec import (
     Order,
     Reject,
     Ulp,
-    agreement_of,
     cases_of,
     rejects_of,
 )
@@ -142,12 +141,6 @@ def evaluate_case(case: Case) -> list[Array]:
         expected = (storage(type.scalar), type.shape)
         assert (array.dtype, array.shape) == expected, f"{case.label}: {array.dtype}, {type}"
     return arrays + list(buffers.values())
-
-
-def result_types(case: Case) -> list[Type]:
-    """Element types of what ``evaluate_case`` gives; a buffer's by its NumPy dtype is left out."""
-    values = [Value(sample.type) for sample in case.samples()]
-    return [type.scalar for type in case.build(values).result_types()]
 
 
 class EagerTracer:
@@ -287,8 +280,3 @@ def _within_ulps(have: Array, exact: Array, count: float, dtype: DType) -> Array
     have_limited = np.clip(have, -limit, limit)
     near = np.abs(have_limited - np.clip(exact, -limit, limit)) <= count * unit
     return np.where(must_overflow, np.isinf(have) & (np.sign(have) == np.sign(exact)), near)
-
-
-def reference_agreement(case: Case, dtype: Type) -> Agreement:
-    """How close ``evaluate`` promises to come to the exact result."""
-    return agreement_of(case.op, "reference", dtype)

@@ -118,8 +118,11 @@ class Case:
             return self.row
         for sample in self.samples():
             return sample.type.scalar
-        made = self.attributes.get("dtype")
-        return made if isinstance(made, Type) else self.op(**self.attributes).result_types()[0]
+        return self.result_types()[0].scalar
+
+    def result_types(self) -> tuple[Type, ...]:
+        """Types of the results."""
+        return self.build([Value(sample.type) for sample in self.samples()]).result_types()
 
     def samples(self) -> list[Sample]:
         """The operands that are present, flat, in the order of the fields."""
