@@ -209,7 +209,8 @@ class Store(Op):
         yield Reject(
             "an integer as fp8",
             "E0210",
-            lambda: store(_pointers(4, scalar=float8e5), given(int8, 4)), "value",
+            lambda: store(_pointers(4, scalar=float8e5), given(int8, 4)),
+            "value",
         )
         check = lambda: store(p(4), 0.0, boundary_check=(0,))  # noqa: E731
         yield Reject("boundary_check", "E0607", check, "boundary_check")
