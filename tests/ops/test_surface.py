@@ -29,7 +29,7 @@ from tritium.ir.dtypes import (
     uint64,
 )
 from tritium.ir.types import PointerType, shaped
-from tritium.ops import arith, cast, logic, math, select
+from tritium.ops import arith, cast, logic, math, python, select
 from tritium.ops.constexpr import constexpr
 from tritium.ops.spec import given
 from tritium.ops.tile import Tile
@@ -236,3 +236,11 @@ def test_outside_a_kernel() -> None:
     with tracing(None), pytest.raises(TritiumError) as caught:
         math.exp(1.0)
     assert caught.value.code == "E0517"
+
+
+def test_a_constant_on_the_left_of_a_comparison_is_named_there() -> None:
+    with pytest.raises(TritiumError) as caught:
+        python.compare("<", constexpr(-1), given(uint8))
+    assert caught.value.code == "E0203"
+    assert caught.value.argument == "left"
+    assert listed(python.compare("<", constexpr(3), tile(4, int32))) is True

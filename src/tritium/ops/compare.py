@@ -96,6 +96,21 @@ def _operator(cls: type[Comparison], symbol: str) -> Callable[[Any, Any], Tile]:
     return compare
 
 
-for _cls, _symbol in ((Eq, "=="), (Ne, "!="), (Lt, "<"), (Le, "<="), (Gt, ">"), (Ge, ">=")):
-    # Python itself turns a < b with a constant on the left into b > a.
-    operator_methods(_cls.mnemonic.partition(".")[2], _operator(_cls, _symbol), reflected=False)
+RELATIONS: dict[str, Callable[[Any, Any], Tile]] = {
+    symbol: _operator(cls, symbol)
+    for symbol, cls in {"==": Eq, "!=": Ne, "<": Lt, "<=": Le, ">": Gt, ">=": Ge}.items()
+}
+"""The comparison of two operands, one of them a tile at least, by its symbol.
+
+Python itself turns ``1 < x`` into ``x > 1``: called from here, messages keep the source's order.
+"""
+
+for _symbol, _name in {
+    "==": "eq",
+    "!=": "ne",
+    "<": "lt",
+    "<=": "le",
+    ">": "gt",
+    ">=": "ge",
+}.items():
+    operator_methods(_name, RELATIONS[_symbol], reflected=False)

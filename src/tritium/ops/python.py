@@ -21,6 +21,7 @@ import numpy as np
 from tritium.diagnostics import TritiumError, error
 from tritium.ir.dtypes import int1, int64
 
+from .compare import RELATIONS
 from .constants import describe as describe_operand
 from .constants import number, to_tile
 from .constexpr import constexpr, unwrap
@@ -169,6 +170,8 @@ def unary(symbol: str, value: Any) -> Any:
 
 def compare(symbol: str, left: Any, right: Any) -> Any:
     """A comparison; ``is`` and ``in`` are about known values only, and E0201 otherwise."""
+    if symbol in RELATIONS and isinstance(right, Tile):
+        return RELATIONS[symbol](left, right)
     if symbol in BINARY:
         return binary(symbol, left, right)
     if symbol in ("is", "is not"):
