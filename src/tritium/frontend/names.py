@@ -119,11 +119,11 @@ def _known(reads: Reads) -> Iterable[str]:
 
 
 def _suggestion(name: str, known: Iterable[str]) -> str:
+    if name in SURFACE:
+        return f"write tl.{name}"
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)
     if close:
         return f"did you mean {close[0]}?"
-    if name in SURFACE:
-        return f"write tl.{name}"
     if hasattr(builtins, name):
         return f"of Python's builtins, kernels have {', '.join(VISIBLE)}"
     return "assign it, pass it as an argument, or make it a global tl.constexpr"
