@@ -11,6 +11,7 @@ import ctypes
 import functools
 import itertools
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from tests.backends.jit import Body, Loops
+from tests.backends.jit import Body, Loops, write_loop
 from tests.ops.harness import all_cases, disagreement, evaluate_case
 
 from tritium.backends import llvm
@@ -183,6 +184,21 @@ def test_lanes_and_cpu_change_no_bit_where_evaluate_may_differ(mnemonic: str) ->
         ):
             problem = disagreement(have, want, Exact(), result_of(case))
             assert problem is None, (case.label, name, lanes)
+
+
+@pytest.mark.parametrize("mnemonic", MNEMONICS)
+def test_arm64_code_calls_no_helper_that_nothing_provides(mnemonic: str) -> None:
+    target = llvm.cross_target("aarch64-unknown-linux-gnu", "neoverse-n1")
+    kinds = {kind_of(case): case for case in cases()[mnemonic]}
+    module = Module("arm64")
+    for place, case in enumerate(kinds.values()):
+        op = operation(case.op, kind_of(case)[1], **case.attributes)
+        inputs = [register_type(x.scalar) for x in op.operands]
+        output = register_type(op.result.scalar)
+        write_loop(module, f"loop.{place}", inputs, output, body_of(op, 4), 4, target)
+    image = llvm.emit_object(llvm.optimise(module.text(), target))
+    called = set(re.findall(rb"\0(\w+)(?=\0)", image))
+    assert not {name for name in called if name.startswith(b"__")}
 
 
 # ---- known operands ------------------------------------------------------------------------------
