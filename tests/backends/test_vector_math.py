@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import mpmath
@@ -199,6 +202,19 @@ def test_signs_of_zero(float_loops: dict[tuple[str, int], Loops]) -> None:
             assert (np.signbit(got) == np.signbit(x)).all(), name
 
 
+def test_powers_of_two_are_exact(float_loops: dict[tuple[str, int], Loops]) -> None:
+    integers = np.arange(-160, 160, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        powers = np.exp2(integers.astype(np.float64)).astype(np.float32)
+    for loops in float_loops.values():
+        got = np.empty_like(integers)
+        loops.call("exp2", integers, out=got)
+        assert same_bits(got, powers)
+        loops.call("log2", powers, out=got)
+        finite = (powers > 0) & np.isfinite(powers)
+        assert same_bits(got[finite], integers[finite])
+
+
 def test_one_large_lane_leaves_the_others_alone(
     float_loops: dict[tuple[str, int], Loops],
 ) -> None:
@@ -267,6 +283,20 @@ def worst_double(name: str, x: Array, got: Array) -> float:
             exponent = max(mpmath.frexp(exact)[1] - 53, -1074) if exact else -1074
             largest = max(largest, float(abs(result - exact) / mpmath.mpf(2) ** exponent))
     return largest
+
+
+@pytest.mark.parametrize("name", FLOAT_CEILINGS)
+def test_the_ceilings_are_argued(name: str) -> None:
+    """The bound from the roundings on the way, which looks at no result."""
+    path = Path(__file__).parents[2] / "scripts" / "bound_math.py"
+    spec = importlib.util.spec_from_file_location("bound_math", path)
+    assert spec is not None
+    assert spec.loader is not None
+    bound_math = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = bound_math
+    spec.loader.exec_module(bound_math)
+    total, place, *_ = bound_math.bound(name)
+    assert 0.5 <= total <= FLOAT_CEILINGS[name], place
 
 
 def test_library_calls_of_float_round_once() -> None:
