@@ -347,6 +347,9 @@ class Planner:
         steps: list[Step] = []
         before = len(self.reasons)
         for op in self.block.ops:
+            for sink in by_op.get(op, ()):
+                if sink.value in self.early.get(op, ()):
+                    self._place(sink, steps)
             if (op.regions and family_of(op) == "control") or isinstance(op, dot.Dot):
                 self._flush(steps)
                 steps.append(Step(op=op))

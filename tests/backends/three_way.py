@@ -1,0 +1,173 @@
+"""Runs one kernel three ways on copies of the same arrays: eager, IR evaluator, machine code."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tritium import interp, passes
+from tritium.backends import llvm
+from tritium.backends.cpu import CpuKernel, compile_kernel
+from tritium.frontend import ArrayArgument, parameters, specialize_arg, trace
+from tritium.frontend.specialize import PointerSpec, ScalarSpec
+from tritium.ir.core import Function
+from tritium.ir.dtypes import from_numpy
+from tritium.ops.callable import DeviceFunction
+from tritium.ops.create import Constant
+
+Arrays = Mapping[str, np.ndarray]
+
+
+def storage_of(array: np.ndarray) -> np.ndarray:
+    """The array that owns a view's memory."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with their memory copied once per owner, so that views stay views of it."""
+    owners: dict[int, np.ndarray] = {}
+    made: dict[str, Any] = {}
+    for name, value in arguments.items():
+        if not isinstance(value, np.ndarray):
+            made[name] = value
+            continue
+        owner = storage_of(value)
+        fresh = owners.setdefault(id(owner), owner.copy())
+        offset = value.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+        made[name] = np.ndarray(value.shape, value.dtype, fresh, offset, value.strides)
+    return made
+
+
+def address(array: np.ndarray) -> int:
+    """Of the first element."""
+    return int(array.__array_interface__["data"][0])
+
+
+def extent(array: np.ndarray) -> tuple[int, int]:
+    """The bytes of the memory a view belongs to."""
+    owner = storage_of(array)
+    return address(owner), address(owner) + owner.nbytes
+
+
+def specialised(fn: DeviceFunction, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The specs of the arguments by name."""
+    rules = parameters(fn)
+    specs = {}
+    for name, value in arguments.items():
+        if isinstance(value, np.ndarray):
+            value = ArrayArgument(from_numpy(value.dtype), address(value))
+        specs[name] = specialize_arg(value, rules[name])
+    return specs
+
+
+def traced(fn: DeviceFunction, arguments: Mapping[str, Any], pipeline: str | None = None) -> Function:
+    """The kernel in tile IR after the default passes (or the given ones)."""
+    function = trace(fn, specialised(fn, arguments)).function
+    passes.run_pipeline(function, passes.DEFAULT if pipeline is None else pipeline)
+    return function
+
+
+def run_eager(fn: DeviceFunction, arguments: Mapping[str, Any], grid: Sequence[int]) -> dict[str, Any]:
+    """Eager mode on copies; returns them."""
+    mine = copied(arguments)
+    specs = specialised(fn, mine)
+    described: dict[str, Any] = {}
+    for name, value in mine.items():
+        spec = specs[name]
+        if isinstance(spec, PointerSpec):
+            described[name] = interp.Pointer(spec.dtype, address(value))
+        elif isinstance(spec, ScalarSpec):
+            described[name] = interp.Scalar(spec.dtype, value)
+        else:
+            described[name] = interp.Known(value)
+    ranges = [extent(value) for value in mine.values() if isinstance(value, np.ndarray)]
+    interp.run_eager(fn, described, grid, ranges)
+    return mine
+
+
+def run_ir(
+    fn: DeviceFunction, arguments: Mapping[str, Any], grid: Sequence[int], pipeline: str | None = None
+) -> dict[str, Any]:
+    """The IR evaluator on copies; returns them."""
+    mine = copied(arguments)
+    function = traced(fn, mine, pipeline)
+    values = []
+    for param in function.params:
+        value = mine[param.name]
+        if isinstance(value, np.ndarray):
+            values.append(address(value))
+        else:
+            number = float(value) if param.type.is_floating() else int(value)
+            values.append(Constant(value=number, dtype=param.type).evaluate(None))
+    ranges = [extent(value) for value in mine.values() if isinstance(value, np.ndarray)]
+    interp.run_ir(function, values, grid, ranges)
+    return mine
+
+
+def overlapping(function: Function, pairs: Sequence[tuple[int, int]], mine: Arrays) -> bool:
+    """Whether the memory of any of these pairs of parameters overlaps."""
+    for left, right in pairs:
+        a = extent(mine[function.params[left].name])
+        b = extent(mine[function.params[right].name])
+        if a[0] < b[1] and b[0] < a[1]:
+            return True
+    return False
+
+
+def run_cpu(
+    fn: DeviceFunction,
+    arguments: Mapping[str, Any],
+    grid: Sequence[int],
+    *,
+    cpu: str | None = None,
+    parts: int = 1,
+) -> tuple[dict[str, Any], CpuKernel]:
+    """Machine code on copies; returns them and the kernel.
+
+    ``cpu`` names a target with other vectors; ``parts`` is how many ranges of programs the grid is
+    run in, last range first, as other threads might.
+    """
+    mine = copied(arguments)
+    function = traced(fn, mine)
+    target = llvm.host_target(cpu)
+    kernel = compile_kernel(function, target, disjoint=True)
+    if overlapping(function, kernel.alias_pairs, mine):
+        kernel = compile_kernel(function, target, disjoint=False)
+    execute(kernel, function, mine, grid, parts)
+    return mine, kernel
+
+
+def execute(
+    kernel: CpuKernel, function: Function, mine: Mapping[str, Any], grid: Sequence[int], parts: int = 1
+) -> None:
+    """Run a compiled kernel over a grid."""
+    slots = np.zeros(len(function.params) + 3, np.uint64)
+    for number, param in enumerate(function.params):
+        value = mine[param.name]
+        if isinstance(value, np.ndarray):
+            slots[number] = address(value)
+        else:
+            number_ = float(value) if param.type.is_floating() else int(value)
+            data = Constant(value=number_, dtype=param.type).evaluate(None)
+            raw = np.asarray(data).tobytes()
+            slots[number : number + 1].view(np.uint8)[: len(raw)] = np.frombuffer(raw, np.uint8)
+    extents = [*grid, 1, 1][:3]
+    slots[len(function.params) :] = extents
+    programs = int(np.prod(extents))
+    library = llvm.link(kernel.object, [kernel.entry])
+    scratch = np.zeros(kernel.scratch_bytes + 64, np.uint8)
+    aligned = (address(scratch) + 63) // 64 * 64
+    kind = ctypes.CFUNCTYPE(
+        None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
+    )
+    entry = kind(library.address(kernel.entry))
+    cuts = [programs * part // parts for part in range(parts + 1)]
+    for part in reversed(range(parts)):
+        entry(address(slots), cuts[part], cuts[part + 1], aligned)
+
+
