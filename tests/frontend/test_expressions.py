@@ -85,6 +85,7 @@ def test_an_assigned_number_is_no_shape() -> None:
 
     problem = refused(kernel, "E0205", PTR, at="n")
     assert "end must be known" in problem.message
+    assert problem.help == "declare it as n: tl.constexpr"
 
     @jit
     def shape(out):
@@ -92,11 +93,34 @@ def test_an_assigned_number_is_no_shape() -> None:
         x = tl.zeros((n, 4), tl.int32)
         tl.store(out, x)
 
-    problem = refused(shape, "E0205", PTR, at="shape")
+    problem = refused(shape, "E0205", PTR, at="(n, 4)")
+    assert problem.help == "declare it as n: tl.constexpr"
+
+
+def test_places_in_the_library_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    @jit
+    def kernel(out, n):
+        x = tl.zeros((4, n), tl.int32)
+        tl.store(out, tl.cdiv(n, 2))
+
+    problem = refused(kernel, "E0205", PTR, I32, at="(4, n)")
+    assert problem.loc is not None
+    assert problem.loc.call_site is None
+    monkeypatch.setenv("TRITON_FRONT_END_DEBUGGING", "1")
+    problem = refused(kernel, "E0205", PTR, I32, at="shape")
     assert problem.loc is not None
     assert "standard.py" in problem.loc.file
-    assert problem.loc.call_site is not None
-    assert problem.loc.call_site.function == "shape"
+
+    @jit
+    def rounded(out, n):
+        tl.store(out, tl.cdiv(n, 2))
+
+    monkeypatch.delenv("TRITON_FRONT_END_DEBUGGING")
+    function = ir(rounded, PTR, I32)
+    assert {str(op.loc.file) for op in function.walk()} == {__file__}
+    (add,) = ops(function, Add)
+    assert add.loc.col == 22
+    assert add.loc.call_site is None
 
 
 def test_a_missing_constexpr() -> None:

@@ -120,7 +120,7 @@ def _operations() -> None:
         "E0205",
         Kind.VALUE,
         "{op}: {name} must be known when the kernel is compiled, got a run-time {got}",
-        "declare the parameter as {name}: tl.constexpr",
+        "declare it as {name}: tl.constexpr",
     )
     define("E0206", Kind.VALUE, "{op}: {text}", "{hint}")
     define("E0207", Kind.VALUE, "{op}: axis {axis} is out of range for the shape {shape}")

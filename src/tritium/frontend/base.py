@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from tritium import knobs
-from tritium.diagnostics import InternalError, Loc, TritiumError, error
+from tritium.diagnostics import CATALOGUE, InternalError, Loc, TritiumError, error
 from tritium.ops.callable import DeviceFunction
-from tritium.ops.python import assigned, describe
+from tritium.ops.python import assigned, describe, is_known
 from tritium.ops.source import FunctionSource
 from tritium.ops.tile import Tile
 from tritium.ops.tuples import TileTuple
@@ -40,10 +40,14 @@ class Frame:
     """Run-time loops around the current place, within this function."""
     pending: set[str] = field(default_factory=set)
     """Names declared ``tl.constexpr`` without a value: the next assignment is known."""
+    hidden: bool = False
+    """Whether its code is the library's: places in it are then those of the call."""
     locs: dict[int, Loc] = field(default_factory=dict)
 
     def loc(self, node: ast.AST | None = None) -> Loc:
         """The place of a node, by default of the current one."""
+        if self.hidden and self.call_site is not None:
+            return self.call_site
         node = self.node if node is None else node
         known = self.locs.get(id(node))
         if known is None:
@@ -146,7 +150,18 @@ class Base:
             node = nodes.get(problem.argument or "")
             if node is not None and problem.loc in (None, here):
                 problem.loc = self.frame.loc(node)
+                self._name_variable(problem, node)
             raise
+
+    def _name_variable(self, problem: TritiumError, node: ast.AST) -> None:
+        """Let the help about a value that must be known name the variable that isn't."""
+        if problem.code != "E0205":
+            return
+        for part in ast.walk(node):
+            binding = self.frame.scope.get(part.id) if isinstance(part, ast.Name) else None
+            if binding is not None and not is_known(binding.value):
+                problem.help = CATALOGUE[problem.code].help.format(name=part.id)  # type: ignore[attr-defined]
+                return
 
     def refuse(self, construct: str, hint: str = "") -> NoReturn:
         """Raise E0110 for a piece of Python that kernels don't have."""

@@ -19,6 +19,7 @@ from tritium.ops.tuples import TileTuple
 
 from .arguments import Argument, Arguments, nodes_of, signature_of
 from .base import Base
+from .dependencies import in_library
 from .expressions import Expressions
 from .names import HELPER
 
@@ -56,7 +57,7 @@ class Calls(Expressions, Base):
     def invoke(self, node: ast.Call, callee: Any, arguments: Arguments) -> Any:
         """The result of a call. Raises E0111 for what kernels can't call."""
         if isinstance(callee, DeviceFunction):
-            return self.tracer.inline(callee, arguments)
+            return self._inline(callee, arguments)
         if isinstance(callee, ConstexprFunction):
             return wrap(callee(*arguments.values, **arguments.keyword_values))
         if isinstance(callee, constexpr) and isinstance(unwrap(callee), FunctionType):
@@ -68,6 +69,12 @@ class Calls(Expressions, Base):
         if _runs_on_constants(callee):
             return self._on_constants(node, callee, arguments)
         self._refuse_call(node, callee)
+
+    def _inline(self, function: DeviceFunction, arguments: Arguments) -> Any:
+        bound = arguments.bind(function.__name__, function.python_signature)
+        # Within the library's functions every place is that of the call.
+        with self.pointing(nodes_of(bound) if in_library(function.__module__) else {}):
+            return self.tracer.inline(function, bound)
 
     def _surface(self, function: Callable[..., Any], arguments: Arguments) -> Any:
         bound = arguments.bind(function.__name__, signature_of(function))

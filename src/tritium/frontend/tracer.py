@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tritium import knobs
 from tritium.diagnostics import Loc, error
 from tritium.ir.core import Block, Op, Region, Value
 from tritium.ir.dtypes import Type
@@ -23,7 +24,7 @@ from tritium.ops.tuples import TileTuple
 
 from .arguments import Argument, Arguments
 from .base import Frame, Returned
-from .dependencies import Dependencies
+from .dependencies import Dependencies, in_library
 from .names import Binding, Scope
 from .walker import Walker
 
@@ -53,6 +54,7 @@ class CompileTracer:
         self.frames: list[Frame] = []
         self.trials = 0
         """Loop bodies around the current place that are visited to find what they carry."""
+        self.shows_library: bool = knobs.compilation.front_end_debugging
         self._active_calls: list[Any] = []
 
     # ---- the protocol ----------------------------------------------------------------------------
@@ -75,7 +77,7 @@ class CompileTracer:
             [Argument(value) for value in args],
             {name: Argument(value) for name, value in (kwargs or {}).items()},
         )
-        return self.inline(function, arguments)
+        return self.inline(function, arguments.bind(function.__name__, function.python_signature))
 
     def region(self, function: Any, arg_types: Sequence[Type], names: Sequence[str] = ()) -> Region:
         """``function`` over scalars as a region that yields what it returns."""
@@ -102,13 +104,12 @@ class CompileTracer:
         finally:
             self.block = before
 
-    def inline(self, function: DeviceFunction, arguments: Arguments) -> Any:
-        """The result of a call, its operations recorded in the current block.
+    def inline(self, function: DeviceFunction, bound: Mapping[str, Any]) -> Any:
+        """The result of a call with bound arguments, its operations recorded in the current block.
 
-        Raises E0112 to E0115 for arguments that don't fit the signature, E0116 for a function that
-        calls itself with arguments of the same types and constants, or too deeply.
+        Raises E0116 for a function that calls itself with arguments of the same types and
+        constants, or too deeply.
         """
-        bound = arguments.bind(function.__name__, function.python_signature)
         values: dict[str, Any] = {}
         for name, parameter in function.python_signature.parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
@@ -132,6 +133,7 @@ class CompileTracer:
         caller = self.frames[-1].reads if self.frames else None
         reads = self.dependencies.enter(function, caller)
         frame = Frame(function, source, reads, {}, call_site, source.tree, not self.frames)
+        frame.hidden = in_library(function.__module__) and not self.shows_library
         frame.scope = _scope(frame, values)
         self.frames.append(frame)
         try:
