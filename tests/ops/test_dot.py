@@ -115,6 +115,18 @@ def test_precisions_change_nothing_here(options: dict[str, Any], stored: str) ->
     np.testing.assert_allclose(exact(got), exact(x) @ exact(x), rtol=1e-6, atol=1e-6)
 
 
+def test_the_default_precision_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = known(tl.float32, 5, 5)
+    monkeypatch.setenv("TRITON_F32_DEFAULT", "ieee")
+    with eager() as tracer:
+        seen = []
+        emit = tracer.emit
+        tracer.emit = lambda op: seen.append(op) or emit(op)  # type: ignore[method-assign]
+        tl.dot(x, x)
+        tl.dot(x, x, input_precision="tf32x3")
+    assert [op.input_precision for op in seen] == ["ieee", "tf32x3"]
+
+
 def test_an_accumulator_of_another_type_is_named() -> None:
     x = known(tl.bfloat16, 3, 3)
     with eager(), pytest.raises(TritiumError) as caught:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tritium import knobs
 from tritium.diagnostics import TritiumError, error
 from tritium.ir.core import Op, Value, attribute, op, operand, optional
 from tritium.ir.dtypes import (
@@ -35,7 +36,9 @@ from .shape import Reshape
 from .spec import AgreementTable, Array, Case, Order, Reject, Sample, given
 from .tile import Tile
 
-INPUT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+_PRECISION_KNOB = knobs.Language.fp32_default
+assert isinstance(_PRECISION_KNOB, knobs.Choice)
+INPUT_PRECISIONS: tuple[str, ...] = _PRECISION_KNOB.choices
 DEFAULT_PRECISION = "tf32"
 MULTIPLIED = (int8, float16, bfloat16, float32, float64)
 """Types whose operands must be equal; 8-bit floats may be mixed."""
@@ -268,7 +271,7 @@ def _precision(input_precision: Any, allow_tf32: Any) -> str:
     if allowed is not None:
         return "tf32" if allowed else "ieee"
     if chosen is None:
-        return DEFAULT_PRECISION
+        return knobs.language.fp32_default or DEFAULT_PRECISION
     name = chosen.lower() if isinstance(chosen, str) else chosen
     if name not in INPUT_PRECISIONS:
         raise _unknown_precision(chosen)
@@ -330,7 +333,7 @@ def dot(
     (gives int32), fp16 (fp32, or fp16 by ``out_dtype``), bf16, fp32 (fp32), fp64 (fp64), or each is
     one of the 8-bit floats (as fp16). ``acc`` has the type and shape of the result; ``out_dtype``
     is its type where it isn't given. ``input_precision``, for fp32 operands on a GPU: tf32 (the
-    default), tf32x3, ieee, bf16x3, bf16x6; ``allow_tf32`` is its older form. int32 wraps; floats
+    default, unless ``knobs.language.fp32_default`` says otherwise), tf32x3, ieee, bf16x3, bf16x6; ``allow_tf32`` is its older form. int32 wraps; floats
     have the rounding errors of K + 1 additions in fp32 (fp64 for fp64), in no particular order.
 
     Raises E0201 for types that don't multiply, E0204 for a rank under 2 or an unfit ``acc``, E0206
