@@ -330,11 +330,12 @@ def dot(
     """The matrix product of ``input`` [..., M, K] and ``other`` [..., K, N], plus ``acc``.
 
     Any extents; leading axes are batches and must be equal. Both operands have one type: int8
-    (gives int32), fp16 (fp32, or fp16 by ``out_dtype``), bf16, fp32 (fp32), fp64 (fp64), or each is
-    one of the 8-bit floats (as fp16). ``acc`` has the type and shape of the result; ``out_dtype``
-    is its type where it isn't given. ``input_precision``, for fp32 operands on a GPU: tf32 (the
-    default, unless ``knobs.language.fp32_default`` says otherwise), tf32x3, ieee, bf16x3, bf16x6; ``allow_tf32`` is its older form. int32 wraps; floats
-    have the rounding errors of K + 1 additions in fp32 (fp64 for fp64), in no particular order.
+    (gives int32), fp16 (fp32, or fp16 by ``out_dtype``), bf16, fp32 (fp32), fp64 (fp64), or
+    each is one of the 8-bit floats (as fp16). ``acc`` has the type and shape of the result;
+    ``out_dtype`` is its type where it isn't given. ``input_precision``, for fp32 operands on a
+    GPU: tf32 (the default, unless ``knobs.language.fp32_default`` says otherwise), tf32x3,
+    ieee, bf16x3, bf16x6; ``allow_tf32`` is its older form. int32 wraps; floats have the
+    rounding errors of K + 1 additions in fp32 (fp64 for fp64), in no particular order.
 
     Raises E0201 for types that don't multiply, E0204 for a rank under 2 or an unfit ``acc``, E0206
     where extents don't meet, E0210 for another ``out_dtype``, E0606 for an unknown precision.
