@@ -65,14 +65,18 @@ def specialised(fn: DeviceFunction, arguments: Mapping[str, Any]) -> dict[str, A
     return specs
 
 
-def traced(fn: DeviceFunction, arguments: Mapping[str, Any], pipeline: str | None = None) -> Function:
+def traced(
+    fn: DeviceFunction, arguments: Mapping[str, Any], pipeline: str | None = None
+) -> Function:
     """The kernel in tile IR after the default passes (or the given ones)."""
     function = trace(fn, specialised(fn, arguments)).function
     passes.run_pipeline(function, passes.DEFAULT if pipeline is None else pipeline)
     return function
 
 
-def run_eager(fn: DeviceFunction, arguments: Mapping[str, Any], grid: Sequence[int]) -> dict[str, Any]:
+def run_eager(
+    fn: DeviceFunction, arguments: Mapping[str, Any], grid: Sequence[int]
+) -> dict[str, Any]:
     """Eager mode on copies; returns them."""
     mine = copied(arguments)
     specs = specialised(fn, mine)
@@ -91,7 +95,10 @@ def run_eager(fn: DeviceFunction, arguments: Mapping[str, Any], grid: Sequence[i
 
 
 def run_ir(
-    fn: DeviceFunction, arguments: Mapping[str, Any], grid: Sequence[int], pipeline: str | None = None
+    fn: DeviceFunction,
+    arguments: Mapping[str, Any],
+    grid: Sequence[int],
+    pipeline: str | None = None,
 ) -> dict[str, Any]:
     """The IR evaluator on copies; returns them."""
     mine = copied(arguments)
@@ -143,7 +150,11 @@ def run_cpu(
 
 
 def execute(
-    kernel: CpuKernel, function: Function, mine: Mapping[str, Any], grid: Sequence[int], parts: int = 1
+    kernel: CpuKernel,
+    function: Function,
+    mine: Mapping[str, Any],
+    grid: Sequence[int],
+    parts: int = 1,
 ) -> None:
     """Run a compiled kernel over a grid."""
     slots = np.zeros(len(function.params) + 3, np.uint64)
@@ -162,12 +173,8 @@ def execute(
     library = llvm.link(kernel.object, [kernel.entry])
     scratch = np.zeros(kernel.scratch_bytes + 64, np.uint8)
     aligned = (address(scratch) + 63) // 64 * 64
-    kind = ctypes.CFUNCTYPE(
-        None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
-    )
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
     entry = kind(library.address(kernel.entry))
     cuts = [programs * part // parts for part in range(parts + 1)]
     for part in reversed(range(parts)):
         entry(address(slots), cuts[part], cuts[part + 1], aligned)
-
-

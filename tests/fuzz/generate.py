@@ -240,13 +240,17 @@ class Generator:
 
     def pointwise(self, shape: tuple[int, ...], dtype: str) -> str:
         x, y = self.operand(shape, dtype), self.operand(shape, dtype)
-        if x[0].isdigit() and y[0].isdigit():
+        if x[0].isdigit():
             x = f"tl.full({shape}, {x}, tl.{dtype})"
         if "float" in dtype:
             form = self.pick(
                 (
                     *("{x} + {y}", "{x} - {y}", "{x} * {y}", "{x} / {y}", "-{x} + {y}"),
-                    *("tl.maximum({x}, {y})", "tl.minimum({x}, {y})", "tl.where({x} < {y}, {x}, {y})"),
+                    *(
+                        "tl.maximum({x}, {y})",
+                        "tl.minimum({x}, {y})",
+                        "tl.where({x} < {y}, {x}, {y})",
+                    ),
                     *("tl.abs({x}) + {y}", "tl.where({x} != {y}, {y}, {x})"),
                 )
             )

@@ -19,12 +19,16 @@ class Index:
     """A position along one axis: ``base + stride * lane``.
 
     ``base`` is an i64 known at loop level ``level`` (0: before the nest); ``stride`` is 0 where
-    all lanes stand at one position.
+    all lanes stand at one position. ``origin`` is the index for position 0 of the inner loops,
+    None for an index that doesn't depend on them.
     """
 
     level: int
     base: V
     stride: int = 0
+    origin: Index | None = None
+    along: bool = False
+    """Whether it counts along a reduced axis, inside the lane loop."""
 
     @property
     def is_lane(self) -> bool:

@@ -210,7 +210,7 @@ class SubnestWriter:
     def _end_of_stores(self) -> V:
         """Positions from here on are masked off in every sink, so nothing is left to do there."""
         whole = const(i64, self.extent)
-        if any(sink.kind is not SinkKind.STORE for sink in self.sinks):
+        if len(self.rows) > 1 or any(sink.kind is not SinkKind.STORE for sink in self.sinks):
             return whole
         end = const(i64, 0)
         for sink in self.sinks:
@@ -276,7 +276,7 @@ class SubnestWriter:
         points = self.points
         points.body(b, mode, lanes)
         level = len(points.builders) - 1
-        lane = Index(level, start, 1 if lanes > 1 else 0)
+        lane = Index(level, start, 1 if lanes > 1 else 0, ZERO)
         for row in self.rows:
             self.outer = row
             self._sinks(lane, lanes, slot)

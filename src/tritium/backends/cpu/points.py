@@ -95,6 +95,7 @@ class Points:
         self._storing: Op | None = None
         self._linear_keys: set[Any] = set()
         self._intervals: dict[Any, tuple[bool, V]] = {}
+        self._merged: dict[tuple[tuple[Index, int], ...], Index] = {}
         self._outer_memo: dict[Any, Lanes] = {}
         self._inner_memo: dict[Any, Lanes] = {}
 
@@ -111,17 +112,26 @@ class Points:
 
     def row(self, point: Point) -> Point:
         """The point at lane axis position 0, the same for every trip of the inner loop."""
-        return tuple(ZERO if i.is_lane or i.level > self.row_level else i for i in point)
+        return tuple(index.origin or index for index in point)
 
     def merge(self, parts: Sequence[tuple[Index, int]]) -> Index:
         """Row-major position of several axes taken as one."""
+        key = tuple(parts)
+        if key not in self._merged:
+            self._merged[key] = self._merge(parts)
+        return self._merged[key]
+
+    def _merge(self, parts: Sequence[tuple[Index, int]]) -> Index:
         level = max(index.level for index, _ in parts)
         b = self.builders[level]
         base, stride = const(i64, 0), 0
         for index, extent in parts:
             base = b.add(b.mul(base, const(i64, extent)), index.base)
             stride = stride * extent + index.stride
-        return Index(level, base, stride)
+        origin = None
+        if any(index.origin for index, _ in parts):
+            origin = self.merge([(index.origin or index, extent) for index, extent in parts])
+        return Index(level, base, stride, origin, any(index.along for index, _ in parts))
 
     def at(self, value: Value, point: Point) -> Lanes:
         """The elements of ``value`` at ``point``."""
@@ -218,7 +228,7 @@ class Points:
             if not self.assume_linear(value, point):
                 return None
             lane = next((index for index in point if index.is_lane), None)
-            if lane is not None and lane.stride == 1 and not any(map(self._moves, point)):
+            if lane is not None and lane.stride == 1 and not any(index.along for index in point):
                 return self._widened_ramp(value, x, int_(bits), point, lane)
         return self.math.resize(x, int_(bits), signed=signed)
 
@@ -233,7 +243,8 @@ class Points:
         first = row.int_cast(start, target, signed=source.is_int_signed())
         step = self.builders[x.stride_level].int_cast(x.step, target, signed=True)
         b = self.builders[lane.level]
-        position = b.int_cast(lane.base, target, signed=True)
+        start_of_axis = lane.origin.base if lane.origin is not None else const(i64, 0)
+        position = b.int_cast(b.sub(lane.base, start_of_axis), target, signed=True)
         return ramp(b.add(first, b.mul(position, step)), step, lane.level, x.stride_level)
 
     def _offset(self, op: memory.Offset, operands: list[Lanes], point: Point) -> Lanes:
@@ -252,7 +263,7 @@ class Points:
         """Assume that an integer does not wrap along the lane axis, unless nothing is assumed."""
         if self.mode is Mode.GENERIC:
             return False
-        moving = [axis for axis, index in enumerate(point) if self._moves(index)]
+        moving = [axis for axis, index in enumerate(point) if index.along]
         if moving and any(self.kernel.strides.of(value)[axis] is None for axis in moving):
             return False
         row = self.row(point)
@@ -262,10 +273,6 @@ class Points:
             here = self.at(value, point)
             self.assumed.linear.append(self._stays_in_range(value, here, row, moving))
         return True
-
-    def _moves(self, index: Index) -> bool:
-        """Whether an index counts inside the lane loop without being the lane index."""
-        return index.level > self.row_level and not index.is_lane
 
     def _stays_in_range(self, value: Value, x: Lanes, row: Point, moving: list[int]) -> V:
         """Whether an affine integer stays within its type at every corner of the inner loops."""
@@ -348,7 +355,7 @@ class Points:
     def _interval(self, value: Value, x: Lanes, bound: Lanes, relation: str, point: Point) -> bool:
         """Assume first + step * i <relation> bound for the lane positions i of the interior."""
         step = x.step.integer
-        if step is None or any(map(self._moves, point)):
+        if step is None or any(index.along for index in point):
             return False
         key = (value, self.row(point), bound.v.text, relation)
         if key not in self._intervals:

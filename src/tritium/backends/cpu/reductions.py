@@ -246,12 +246,12 @@ class Reducer:
         level = len(points.builders)
         points.builders.append(loop.b)
         for number in range(kept):
-            self._take(points, partials, number, loop.b, lane, Index(level, _at(loop, number)))
+            self._take(points, partials, number, loop.b, lane, _along(level, _at(loop, number)))
         points.builders.pop()
         whole = extent // kept * kept
         loop.close(b, const(i64, 0), const(i64, whole), kept)
         for number in range(extent - whole):
-            along = Index(level - 1, const(i64, whole + number))
+            along = _along(level - 1, const(i64, whole + number))
             self._take(points, partials, number, b, lane, along)
         self._store(points, lane, self._combined(b, partials, kept, count))
 
@@ -294,6 +294,10 @@ class Reducer:
                 raise InternalError("a reduction along an outer axis has a tile as its result")
             buffer = points.kernel.buffers[value]
             points.access.write_buffer(buffer, value.scalar, made, point)
+
+
+def _along(level: int, position: V) -> Index:
+    return Index(level, position, 0, ZERO, along=True)
 
 
 def _at(loop: OpenLoop, number: int) -> V:
