@@ -9,14 +9,17 @@ import argparse
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from tritium import knobs, ops
+from tritium.backends.common.rules import COMMON
+from tritium.backends.cpu import STRUCTURAL
 from tritium.diagnostics import CATALOGUE, SECTIONS, exception_class
 from tritium.ir import dtypes
 from tritium.ir.core import REGISTRY, Op
-from tritium.ir.dtypes import Type
+from tritium.ir.dtypes import DType, Type
+from tritium.ir.types import PointerType
 from tritium.ops.spec import Agreement, Order, Ulp, agreement_of, cases_of
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -110,10 +113,15 @@ def agreement_text(agreement: Agreement) -> str:
     return "exact"
 
 
-def operations_page() -> str:
-    """Every operation with the types it takes and what each executor promises for them."""
+def load_operations() -> None:
+    """Fill the registry."""
     for module in pkgutil.iter_modules(ops.__path__):
         importlib.import_module(f"{ops.__name__}.{module.name}")
+
+
+def operations_page() -> str:
+    """Every operation with the types it takes and what each executor promises for them."""
+    load_operations()
     lines = [
         NOTICE,
         "",
@@ -165,7 +173,66 @@ def types_text(types: Collection[Type]) -> str:
     return ", ".join([*words, *(str(each) for each in dtypes.VALUES if each in rest)])
 
 
+FAMILIES: dict[str, Sequence[DType]] = {
+    "int1": (dtypes.int1,),
+    "signed": dtypes.SIGNED_INTEGERS,
+    "unsigned": tuple(each for each in dtypes.UNSIGNED_INTEGERS if each is not dtypes.int1),
+    "fp8": dtypes.FLOATS8,
+    **{dtype.name: (dtype,) for dtype in dtypes.STANDARD_FLOATS},
+}
+"""Groups of element types that operations take or refuse together."""
+
+
+def completeness_page() -> str:
+    """Every operation against every family of types, on the executors that stand."""
+    load_operations()
+    lines = [
+        NOTICE,
+        "",
+        "# Completeness",
+        "",
+        "What the interpreter and the CPU compute. A cell names the CPU's class of agreement with",
+        "`evaluate`, which the interpreter runs itself, for the types of the generated cases; in",
+        "brackets stand their widths where not all are among them, and a dash where none is: an",
+        "elementwise operation refuses such types. *any* marks what orders other operations. A",
+        "*rule* works on a scalar or on the lanes of a vector and is shared by all backends; the",
+        "*kernel* generator of the CPU writes the other operations itself.",
+        "",
+    ]
+    head = ("Operation", "CPU", *FAMILIES, "pointers")
+    rows = [completeness_row(REGISTRY[mnemonic]) for mnemonic in sorted(REGISTRY)]
+    return "\n".join([*lines, *table(head, rows)]) + "\n"
+
+
+def completeness_row(cls: type[Op]) -> tuple[str, ...]:
+    """What lowers an operation, and a cell for each family of types and for pointers."""
+    found: dict[Type, dict[str, None]] = {}
+    for case in cases_of(cls):
+        result = next((each.scalar for each in case.result_types()), case.dtype)
+        text = agreement_text(agreement_of(cls, "cpu", result))
+        found.setdefault(case.dtype, {})[text] = None
+    lowering = "rule" if cls in COMMON else "kernel" if cls.mnemonic in STRUCTURAL else "none"
+    pointers = [each for each in found if isinstance(each, PointerType)]
+    groups: list[Sequence[DType | PointerType]] = [*FAMILIES.values(), pointers]
+    cells = [family_text(found, group) if found else "any" for group in groups]
+    return (code(cls.mnemonic), lowering, *cells)
+
+
+def family_text(
+    found: Mapping[Type, Collection[str]], family: Sequence[DType | PointerType]
+) -> str:
+    """The classes of agreement of a family's types, and its widths where some are missing."""
+    taken = [each for each in family if each in found]
+    if not taken:
+        return "-"
+    text = ", ".join(dict.fromkeys(word for each in taken for word in found[each]))
+    if len(taken) == len(family):
+        return text
+    return f"{text} ({', '.join(str(each.primitive_bitwidth) for each in taken)})"
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "completeness.md": completeness_page,
     "errors.md": errors_page,
     "knobs.md": knobs_page,
     "operations.md": operations_page,
