@@ -10,34 +10,7 @@ import importlib
 
 __version__ = "0.1.0"
 
-# Type checkers know this name; the module typing alone would take longer to load than this one.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from . import knobs as knobs
-    from . import language as language
-    from .ops.callable import constexpr_function as constexpr_function
-    from .runtime import errors as errors
-    from .runtime.arrays import MockTensor as MockTensor
-    from .runtime.arrays import TensorWrapper as TensorWrapper
-    from .runtime.arrays import reinterpret as reinterpret
-    from .runtime.errors import CompilationError as CompilationError
-    from .runtime.errors import InterpreterError as InterpreterError
-    from .runtime.errors import OutOfResources as OutOfResources
-    from .runtime.errors import TritiumError as TritiumError
-    from .runtime.host import cdiv as cdiv
-    from .runtime.host import next_power_of_2 as next_power_of_2
-    from .runtime.jit import JITFunction as JITFunction
-    from .runtime.jit import KernelInterface as KernelInterface
-    from .runtime.jit import jit as jit
-    from .runtime.launch import interpret as interpret
-    from .runtime.launch import set_default_device as set_default_device
-    from .tune import Config as Config
-    from .tune import autotune as autotune
-    from .tune import heuristics as heuristics
-
-# Where each name comes from; a module for itself has no second part.
+# Where each name comes from. Type checkers read __init__.pyi, which says the same.
 _PLACES = {
     "CompilationError": "runtime.errors",
     "Config": "tune",
@@ -60,10 +33,33 @@ _PLACES = {
 }
 _MODULES = {"errors": "runtime.errors", "knobs": "knobs", "language": "language"}
 
-__all__ = ["__version__", *sorted([*_PLACES, *_MODULES])]
+__all__ = [
+    "CompilationError",
+    "Config",
+    "InterpreterError",
+    "JITFunction",
+    "KernelInterface",
+    "MockTensor",
+    "OutOfResources",
+    "TensorWrapper",
+    "TritiumError",
+    "__version__",
+    "autotune",
+    "cdiv",
+    "constexpr_function",
+    "errors",
+    "heuristics",
+    "interpret",
+    "jit",
+    "knobs",
+    "language",
+    "next_power_of_2",
+    "reinterpret",
+    "set_default_device",
+]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     place = _PLACES.get(name)
     if place is not None:
         value = getattr(importlib.import_module(f"{__name__}.{place}"), name)

@@ -119,7 +119,9 @@ def test_a_misaligned_array_is_refused() -> None:
     assert caught.value.code == "E0515"
 
 
-@pytest.mark.parametrize("value", [1, 2.0, True, None, "x", [1], np.float32(1), np.ndarray], ids=repr)
+@pytest.mark.parametrize(
+    "value", [1, 2.0, True, None, "x", [1], np.float32(1), np.ndarray], ids=repr
+)
 def test_what_is_no_array(value: Any) -> None:
     assert arrays.describe(value, "kernel", "x") is None
 
@@ -247,8 +249,9 @@ def test_torch_tensors() -> None:
         assert found.low == base.data_ptr()
         assert found.high == base.data_ptr() + 24 * 4
         assert found.element.itemsize == 4
-    names = "bool int8 uint8 int16 int32 int64 float16 bfloat16 float32 float64 uint16 uint32".split()
-    for name in (*names, "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"):
+    integers = ("bool", "int8", "uint8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
+    floats8 = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+    for name in (*integers, *floats8, "float16", "bfloat16", "float32", "float64"):
         dtype = getattr(torch, name)
         found = described(torch.zeros(3, dtype=torch.uint8).to(dtype))
         assert found.element is dtypes.from_name(name)

@@ -17,7 +17,11 @@ from tritium.runtime.cache import Entry
 
 ENTRY = Entry(
     {"entry": "add_kernel", "pairs": [[0, 2], [1, 2]], "scratch": 64},
-    {"object": random.Random(1).randbytes(4000), "llir": b"define void @add_kernel()" * 40, "": b""},
+    {
+        "object": random.Random(1).randbytes(4000),
+        "llir": b"define void @add_kernel()" * 40,
+        "": b"",
+    },
 )
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")

@@ -75,7 +75,9 @@ def _generator(torch: Any) -> Any:
     """torch's class of random generators, which function modes don't reach."""
     real: Any = torch.Generator
 
-    class Kind(type):
+    kind: Any = type(real)
+
+    class Kind(kind):  # type: ignore[misc]
         def __instancecheck__(cls, value: object) -> bool:
             return isinstance(value, real)
 
@@ -235,8 +237,11 @@ def _answers(torch: Any) -> dict[str, Any]:
         "get_device_capability": lambda device=None: CAPABILITY,
         "get_device_properties": _properties,
         "mem_get_info": lambda device=None: _memory(),
-        "manual_seed": torch.manual_seed,
-        "manual_seed_all": torch.manual_seed,
+        # torch.manual_seed seeds the CPU's generator itself, and calls these.
+        "manual_seed": torch.default_generator.manual_seed,
+        "manual_seed_all": torch.default_generator.manual_seed,
+        "get_rng_state": lambda device=None: torch.get_rng_state(),
+        "set_rng_state": lambda state, device=None: torch.set_rng_state(state),
         "current_stream": lambda device=None: stream,
         "default_stream": lambda device=None: stream,
         "Stream": _Stream,

@@ -183,7 +183,7 @@ def entries() -> list[tuple[str, int, Mapping[str, Any] | None]]:
 
     Raises ``OSError`` where the folder can't be read.
     """
-    found = []
+    found: list[tuple[str, int, Mapping[str, Any] | None]] = []
     for file in _files():
         if file.name.endswith(SUFFIX):
             with open(file.path, "rb") as stream:

@@ -214,10 +214,16 @@ class JITFunction(DeviceFunction, KernelInterface[Any]):
 
     @property
     def device_caches(self) -> dict[int, tuple[Any, ...]]:
-        """By device: compiled kernels, key strings, target, backend, binder. All devices are one."""
+        """By device: compiled kernels, key strings, target, backend, binder; all are one device."""
         from .driver import driver
 
-        entry = (self.kernels, {}, driver.active.get_current_target(), None, self.binder)
+        entry: tuple[Any, ...] = (
+            self.kernels,
+            {},
+            driver.active.get_current_target(),
+            None,
+            self.binder,
+        )
         return collections.defaultdict(lambda: entry, {0: entry})
 
     def create_binder(self) -> Binder:
@@ -242,8 +248,10 @@ class JITFunction(DeviceFunction, KernelInterface[Any]):
 def _annotation_text(annotation: Any) -> str:
     if annotation is inspect.Parameter.empty:
         return ""
-    return annotation if isinstance(annotation, str) else getattr(
-        annotation, "__name__", str(annotation)
+    return (
+        annotation
+        if isinstance(annotation, str)
+        else getattr(annotation, "__name__", str(annotation))
     )
 
 

@@ -107,9 +107,7 @@ def _compile(kernel: JITFunction, bound: Bound) -> CompiledKernel:
     traced = trace(kernel, bound.specs, TraceOptions(debug=bound.options.debug))
     times: dict[str, float] = {}
     source = kernel.src
-    code = native.NativeCode(
-        traced.function, native.host_target(), {"kernel.py": source}, times
-    )
+    code = native.NativeCode(traced.function, native.host_target(), {"kernel.py": source}, times)
     name = kernel.__name__ if kernel.repr is None else kernel.repr(_specialization(kernel, bound))
     made = CompiledKernel(kernel, name, bound.specs, bound.options, code, traced.dependencies)
     version = code.version(True)
@@ -134,9 +132,7 @@ def _specialization(kernel: JITFunction, bound: Bound) -> SimpleNamespace:
         fn=kernel,
         signature={name: spec.signature for name, spec in bound.specs.items()},
         constants={
-            name: spec.value
-            for name, spec in bound.specs.items()
-            if isinstance(spec, ConstantSpec)
+            name: spec.value for name, spec in bound.specs.items() if isinstance(spec, ConstantSpec)
         },
         options=bound.options,
     )

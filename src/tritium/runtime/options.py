@@ -69,9 +69,7 @@ class Options(Mapping[str, Any]):
             if wanted and not test(value):
                 text = f"it must be {wanted}, got {value!r}"
                 hint = ""
-                raise error(
-                    "E0515", kernel=kernel, name=name, text=text, hint=hint, argument=name
-                )
+                raise error("E0515", kernel=kernel, name=name, text=text, hint=hint, argument=name)
         self._values = {**DEFAULTS, **given}
         self._values["debug"] = bool(given.get("debug") or debug or knobs.runtime.debug)
         if self._values["enable_fp_fusion"] is None:

@@ -210,11 +210,7 @@ class Pool:
 
         ``args`` is the address of the argument buffer; ``scratch_bytes`` each thread gets, aligned.
         """
-        if programs == 1:
-            held, scratch = _scratch.get(scratch_bytes) if scratch_bytes else (None, 0)
-            entry(args, 0, 1, scratch)
-            return
-        threads = min(knobs.cpu.num_threads, programs)
+        threads = 1 if programs == 1 else min(knobs.cpu.num_threads, programs)
         launch = Launch(entry, args, programs, scratch_bytes, threads)
         if threads == 1:
             launch.run_alone()

@@ -11,6 +11,7 @@ from typing import Any
 
 from tritium import knobs
 from tritium.diagnostics import error
+from tritium.runtime import callsite
 from tritium.runtime.errors import AutotunerError
 from tritium.runtime.jit import JITFunction, KernelInterface
 
@@ -86,7 +87,8 @@ class Autotuner(KernelInterface[Any]):
 
     def run(self, *args: Any, **keywords: Any) -> Any:
         """Launch with the configuration. Raises E0802 where several would have to be measured."""
-        return self._run(self.fn, knobs.runtime.interpret, args, keywords)
+        with callsite.placing(self.arg_names):
+            return self._run(self.fn, knobs.runtime.interpret, args, keywords)
 
     @property
     def interpret(self) -> KernelInterface[Any]:
@@ -100,9 +102,7 @@ class Autotuner(KernelInterface[Any]):
             values = config.all_kwargs()
             given = [name for name in values if name in keywords]
             if given:
-                raise error(
-                    "E0505", kernel=self.base_fn.__name__, name=given[0], argument=given[0]
-                )
+                raise error("E0505", kernel=self.base_fn.__name__, name=given[0], argument=given[0])
             if config.pre_hook is not None:
                 config.pre_hook({**self.nargs, **keywords, **values})
             return fn.run(*args, **keywords, **values)
@@ -168,7 +168,8 @@ class _Interpreted(KernelInterface[Any]):
 
     def run(self, *args: Any, **keywords: Any) -> Any:
         """Launch the first configuration."""
-        return self.tuner._run(self.tuner.fn.interpret, True, args, keywords)
+        with callsite.placing(self.tuner.arg_names):
+            return self.tuner._run(self.tuner.fn.interpret, True, args, keywords)
 
 
 def autotune(
@@ -213,5 +214,3 @@ def autotune(
         )
 
     return decorate
-
-

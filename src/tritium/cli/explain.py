@@ -1,0 +1,53 @@
+"""``tritium explain``: how the kernels that a script launches were compiled."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from tritium import compat, knobs
+
+from .script import guarded, run_script
+
+STAGES = ("nests", "ttir", "optimised", "llir", "asm")
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--device", type=click.Choice(["cpu"]), help="As in `tritium run`.")
+@click.option(
+    "--stage",
+    type=click.Choice(STAGES),
+    default="nests",
+    show_default=True,
+    help="The loops it became, IR before and after the passes, LLVM IR, assembly.",
+)
+@click.argument("script", type=click.Path(exists=True, dir_okay=False))
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def explain(device: str | None, stage: str, script: str, args: tuple[str, ...]) -> None:
+    """Run SCRIPT with ARGS, then print a stage of each kernel that it compiled."""
+    from tritium.runtime.compiled import CompiledKernel
+
+    compat.install()
+    if device == "cpu":
+        compat.map_cuda_to_cpu()
+    made: list[CompiledKernel] = []
+
+    def note(fn: Any, **told: Any) -> None:
+        known = {id(each) for each in made}
+        made.extend(each for each in fn.jit_function.kernels.values() if id(each) not in known)
+
+    knobs.runtime.jit_post_compile_hook = note
+    status = guarded(lambda: run_script(script, args))
+    for kernel in made:
+        click.echo(f"\n==== {kernel.name}({_signature(kernel)})")
+        click.echo(str(kernel.asm[stage]).rstrip())
+    sys.exit(status)
+
+
+def _signature(kernel: Any) -> str:
+    return ", ".join(
+        f"{name} = {spec.value!r}" if spec.signature == "constexpr" else f"{name}: {spec.signature}"
+        for name, spec in kernel.specs.items()
+    )
