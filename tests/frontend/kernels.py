@@ -154,3 +154,20 @@ def define(source: str, name: str = "kernel", **names: Any) -> DeviceFunction:
     exec(builtins.compile(source, file, "exec", dont_inherit=True), scope)
     function = scope[name]
     return function if isinstance(function, DeviceFunction) else jit(function)
+
+
+def launch(kernel: DeviceFunction, grid: tuple[int, ...], *args: Any) -> Function:
+    """Run a grid from the IR, arrays in place; running it as Python must give the same arrays."""
+    copies = [each.copy() if isinstance(each, np.ndarray) else each for each in args]
+    names = list(kernel.python_signature.parameters)
+    arguments = {
+        name: _eager(value, name in kernel.constexpr_names) for name, value in zip(names, copies)
+    }
+    function = ir(kernel, *args)
+    first, *rest = args
+    run_ir(function, [first, *_flat(rest, kernel)], grid)
+    run_eager(kernel, arguments, grid)
+    for mine, other in zip(args, copies):
+        if isinstance(mine, np.ndarray):
+            np.testing.assert_array_equal(mine, other)
+    return function

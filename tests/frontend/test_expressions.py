@@ -639,6 +639,48 @@ def test_walrus() -> None:
     assert results(kernel, 4, size=2) == [5, 4]
 
 
+def test_walrus_inside_of_other_expressions() -> None:
+    @jit
+    def kernel(out, n):
+        x = 1
+        t = [(x := x + part) for part in (n, n + 1)]
+        part = t[0] if (y := n + 1) > 3 else x
+        tl.store(out, x * 100 + part * 10 + y)
+
+    assert results(kernel, 2) == 6 * 100 + 60 + 3
+    assert results(kernel, 3) == 8 * 100 + 40 + 4
+
+    @jit
+    def arm(out, n):
+        x = 1
+        y = (x := 2) if n > 3 else 3
+        tl.store(out, x + y)
+
+    refused(arm, "E0110", PTR, I32, at="x := 2")
+
+
+def test_declarations_without_value() -> None:
+    @jit
+    def kernel(out, n):
+        D: tl.constexpr
+        for i in range(n):
+            D = 4
+            tl.store(out + tl.arange(0, D), i)
+        E: tl.constexpr
+        if n > 1:
+            E = 2
+            tl.store(out + tl.arange(0, E), n)
+
+    assert results(kernel, 3, size=4) == [3, 3, 2, 2]
+
+    @jit
+    def unset(out):
+        D: tl.constexpr
+        tl.store(out, D)
+
+    assert "declaration" in refused(unset, "E0103", PTR, at="D").help
+
+
 def test_names_of_values_come_from_variables() -> None:
     @jit
     def kernel(out, n):

@@ -38,8 +38,6 @@ class Frame:
     is_kernel: bool = False
     loops: int = 0
     """Run-time loops around the current place, within this function."""
-    pending: set[str] = field(default_factory=set)
-    """Names declared ``tl.constexpr`` without a value: the next assignment is known."""
     hidden: bool = False
     """Whether its code is the library's: places in it are then those of the call."""
     locs: dict[int, Loc] = field(default_factory=dict)
@@ -179,8 +177,8 @@ class Base:
         """Assign to a target. Raises E0110 for targets that kernels don't have."""
         with self.at(target):
             if isinstance(target, ast.Name):
-                known = target.id in self.frame.pending
-                self.frame.pending.discard(target.id)
+                before = self.frame.scope.get(target.id)
+                known = before is not None and before.declared and not before.is_set
                 kept = value if known else assigned(value, target.id)
                 self.bind(target.id, kept, declared=known)
             elif isinstance(target, (ast.Tuple, ast.List)):

@@ -185,6 +185,9 @@ class Branches(Statements):
             branch = Branch(Block(), dict(self.frame.scope))
             with self._inside(branch):
                 sides.append((branch.block, self.expression(arm)))
+            if branch.scope != self.frame.scope:
+                with self.at(arm):
+                    self.refuse("an assignment in one arm of a conditional expression", "use if")
         (then, left), (otherwise, right) = sides
         merge = Merge(self.tracer, then, otherwise)
         try:

@@ -7,6 +7,7 @@ again: a kernel is compiled anew when a helper's text or a constant has changed.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -170,14 +171,15 @@ def verify(
 
 def lookup(function: DeviceFunction, name: str) -> Any:
     """The closure or global value of a name in a function; a unique object where there is none."""
-    code = function.fn.__code__
+    python = inspect.unwrap(function.fn)
+    code = python.__code__
     if name in code.co_freevars:
-        cells = function.fn.__closure__ or ()
+        cells = python.__closure__ or ()
         try:
             return cells[code.co_freevars.index(name)].cell_contents
         except ValueError:
             return _MISSING
-    return function.fn.__globals__.get(name, _MISSING)
+    return python.__globals__.get(name, _MISSING)
 
 
 def is_missing(value: Any) -> bool:

@@ -159,14 +159,17 @@ class Expressions(Base):
         elements = self.expression(loop.iter)
         if not isinstance(elements, TileTuple):
             self.refuse(f"a comprehension over {describe(elements)}", "go over a tuple")
-        outer = self.frame.scope
-        self.frame.scope = dict(outer)
+        own = [each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)]
+        outer = {name: self.frame.scope.get(name) for name in own}
         results = []
         for element in elements:
             self._store_element(loop.target, element)
             if all(self._keeps(test) for test in loop.ifs):
                 results.append(self.expression(node.elt))
-        self.frame.scope = outer
+        for name, binding in outer.items():
+            self.frame.scope.pop(name, None)
+            if binding is not None:
+                self.frame.scope[name] = binding
         return TileTuple(results)
 
     def _store_element(self, target: ast.expr, value: Any) -> None:

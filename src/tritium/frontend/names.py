@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import difflib
+import inspect
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -114,7 +115,7 @@ def _is_ours(value: Any) -> bool:
 
 
 def _known(reads: Reads) -> Iterable[str]:
-    function = reads.function.fn
+    function = inspect.unwrap(reads.function.fn)
     return (*function.__globals__, *function.__code__.co_freevars, *VISIBLE)
 
 

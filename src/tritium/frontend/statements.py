@@ -11,7 +11,7 @@ from tritium.ops.python import describe, is_known
 from .base import Flow, Returned, Work
 from .calls import Calls
 from .expressions import SYMBOLS
-from .names import read
+from .names import Binding, Unset, read
 
 
 class Statements(Calls):
@@ -53,7 +53,8 @@ class Statements(Calls):
         name = node.target.id
         if node.value is None:
             self._check_undeclared(name, node)
-            self.frame.pending.add(name)
+            # The next assignment gives the value, and that stays known.
+            self.frame.scope[name] = Binding(Unset("declaration"), self.frame.loc(), declared=True)
             return None
         value = self.expression(node.value)
         self._check_undeclared(name, node)
