@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 import math
+import sys
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -321,8 +323,28 @@ def empty(p, *rest):
 
 
 def test_the_recursion_limit_is_restored() -> None:
-    import sys
-
     before = sys.getrecursionlimit()
     trace(jit(empty), {"p": PTR})
     assert sys.getrecursionlimit() == before
+
+
+@jit
+def counted(x, N: tl.constexpr):
+    if N == 0:
+        return x
+    return counted(x + 1, N - 1)
+
+
+def test_threads_compile_side_by_side() -> None:
+    @jit
+    def kernel(out, n, N: tl.constexpr):
+        tl.store(out, counted(n, N))
+
+    def work(depth: int) -> str:
+        specs = {"out": PTR, "n": I32, "N": ConstantSpec(depth)}
+        return str(trace(kernel, specs).function)
+
+    depths = [90, 5] * 6
+    with ThreadPoolExecutor(4) as pool:
+        texts = list(pool.map(work, depths))
+    assert texts == [work(depth) for depth in depths]

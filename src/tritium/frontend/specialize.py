@@ -8,8 +8,8 @@ for each array.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -34,7 +34,7 @@ from .tracer import CompileTracer, TraceOptions
 DIVISIBILITY = 16
 """What integers, and addresses in bytes, are tested to be multiples of."""
 
-RECURSION_LIMIT = 20_000
+RECURSION_LIMIT = 10_000
 """Python frames while a kernel is visited: kernel functions may call one another deeply."""
 
 
@@ -318,7 +318,7 @@ def trace(
     tracer = CompileTracer(made.body.block, options)
     tracer.dependencies.enter(function, None)
     tracer.dependencies.arguments(constants)
-    with tracing(tracer), _deep_recursion():
+    with tracing(tracer), _deep_recursion:
         ended = tracer.run(function, values, None)
         end = Return()
         end.loc = ended.loc or made.loc
@@ -365,11 +365,26 @@ def _value(spec: Spec, arguments: Iterator[Any]) -> Any:
     return Tile(next(arguments))
 
 
-@contextmanager
-def _deep_recursion() -> Iterator[None]:
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, RECURSION_LIMIT))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
+class _DeepRecursion:
+    """Raises Python's recursion limit while at least one thread compiles."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._before = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._users:
+                self._before = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._before, RECURSION_LIMIT))
+            self._users += 1
+
+    def __exit__(self, *raised: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                sys.setrecursionlimit(self._before)
+
+
+_deep_recursion = _DeepRecursion()
