@@ -258,8 +258,8 @@ class Access:
         passed = p.math.widen(other)
         lanes_mask = p.math.widen(mask)
         if p.n == 1:
-            loaded = self._guarded(scalar, pointer, mask, passed, other.level)
-            return vector(loaded.v, loaded.level)
+            guarded = self._guarded(scalar, pointer, mask, passed, other.level)
+            return vector(guarded.v, guarded.level)
         level = max(pointer.level, mask.level, other.level)
         b = p.builders[level]
         if pointer.is_ramp and pointer.step.integer == size:

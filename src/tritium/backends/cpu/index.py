@@ -90,10 +90,10 @@ def map_point(op: Op, point: Point, zero: Any, merge: Merge) -> Point:
             mapped[source] = point[axis]
         return tuple(mapped)
     assert isinstance(op, Reshape)
-    source, result = op.x.shape, op.shape
-    mapped = [zero] * len(source)
-    for left, right in reshape_groups(source, result):
-        long = [axis for axis in left if source[axis] > 1]
+    shape, result = op.x.shape, op.shape
+    mapped = [zero] * len(shape)
+    for left, right in reshape_groups(shape, result):
+        long = [axis for axis in left if shape[axis] > 1]
         parts = [(point[axis], result[axis]) for axis in right if result[axis] > 1]
         if long:
             (axis,) = long

@@ -9,6 +9,8 @@ The entry runs programs ``first`` to ``last`` of the grid in ascending order::
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tritium.backends.common.rules import register_type
 from tritium.backends.emit import Builder, Module, V, const, i32, i64, int_, ptr, void
 from tritium.ir.core import Function, Op, Value
@@ -26,18 +28,21 @@ from .plan import BlockPlan, Group, Planner
 from .points import Mode, Points
 from .sinks import Sink, SinkKind
 
+if TYPE_CHECKING:
+    from tritium.backends.llvm import Target
+
 SLOT = 8
 
 
 class KernelWriter:
     """The state of writing one kernel. ``b`` stands where the next code goes."""
 
-    def __init__(self, source: Function, target: object, *, disjoint: bool, name: str) -> None:
+    def __init__(self, source: Function, target: Target, *, disjoint: bool, name: str) -> None:
         self.source = source
         self.target = target
         self.disjoint = disjoint
         self.module = Module(source.name)
-        self.width = max(1, target.vector_bits // 32)  # type: ignore[attr-defined]
+        self.width = max(1, target.vector_bits // 32)
         self.strides = Strides()
         self.arena = Arena()
         self.scalars: dict[Value, V] = {}
@@ -57,7 +62,7 @@ class KernelWriter:
             name,
             void,
             [(ptr, "arguments"), (i64, "first"), (i64, "last"), (ptr, "scratch_memory")],
-            attributes=target.attributes,  # type: ignore[attr-defined]
+            attributes=target.attributes,
         )
         self.b = Builder(self.function.entry)
 

@@ -245,10 +245,12 @@ class Planner:
     def _conflict(self, left: Value, right: Value) -> bool:
         return not self.disjoint or may_alias(left, right)
 
-    def _in_place(self, load: memory.Load, store: memory.Store) -> bool:
-        """Whether a store writes each element just where the load read it."""
+    def _in_place(self, load: memory.Load, reader: Sink, writer: Sink) -> bool:
+        """Whether a store writes each element just where a sink in the same loops reads it."""
+        store = writer.store
+        assert store is not None
         pointer = store.pointer
-        if load.pointer is not pointer:
+        if load.pointer is not pointer or reader.reads[load] != [writer.tokens()]:
             return False
         size = store.value.scalar.itemsize  # type: ignore[attr-defined]
         return injective(self.strides.of(pointer), pointer.shape, size)
@@ -276,7 +278,7 @@ class Planner:
                 return "a loop that may write its memory stands before its use"
             if not self._conflict(load.pointer, writer.pointer):
                 continue
-            if sink.op is writer and sink.store is writer and self._in_place(load, writer):
+            if sink.store is writer and self._in_place(load, sink, sink):
                 continue
             return "a store that may overlap it stands before its use"
         return ""
@@ -292,9 +294,9 @@ class Planner:
         for op in self.block.ops:
             for value in op.results:
                 mine = readers.get(value, set())
-                if len(mine) > 1 and self._is_frontier(value, mine, readers):
-                    if self._weight(value) > CHEAP:
-                        self._keep(value, "it is costly and several loops read it")
+                frontier = len(mine) > 1 and self._is_frontier(value, mine, readers)
+                if frontier and self._weight(value) > CHEAP:
+                    self._keep(value, "it is costly and several loops read it")
 
     def _is_frontier(self, value: Value, mine: set[int], readers: dict[Value, set[int]]) -> bool:
         for user in value.users():
@@ -434,18 +436,15 @@ class Planner:
 
     def _memory_conflict(self, first: Sink, second: Sink) -> bool:
         store, later = first.store, second.store
-        if store is not None and later is not None:
-            if self._conflict(store.pointer, later.pointer):
-                return True
         if store is not None:
-            if any(self._conflict(load.pointer, store.pointer) for load in second.reads):
+            touched = [load.pointer for load in second.reads]
+            touched += [later.pointer] if later is not None else []
+            if any(self._conflict(pointer, store.pointer) for pointer in touched):
                 return True
-        if later is not None:
-            return any(
-                self._conflict(load.pointer, later.pointer) and not self._in_place(load, later)
-                for load in first.reads
-            )
-        return False
+        return later is not None and any(
+            self._conflict(load.pointer, later.pointer) and not self._in_place(load, first, second)
+            for load in first.reads
+        )
 
     def _same_loop(self, group: Group, sink: Sink) -> list[Sink] | None:
         """The group's last subnest, if the sink can be computed in its inner loop."""

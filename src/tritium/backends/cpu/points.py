@@ -422,7 +422,7 @@ class Points:
         if source is target:
             return x
         assert isinstance(target, DType)
-        template = cast.Convert(x=Value(source), dtype=target)
+        template = cast.Convert(x=Value(source), dtype=target, rounding="rtne")
         template.make_results()
         return self.elementwise(template, [x])
 

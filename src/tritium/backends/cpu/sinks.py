@@ -47,8 +47,8 @@ class Sink:
     lane: int
     along: int | None = None
     value: Value | None = None
-    reads: dict[memory.Load, Point] = field(default_factory=dict)
-    """Loads computed inside the sink's loops, each with (one of) the points it is read at."""
+    reads: dict[memory.Load, list[Point]] = field(default_factory=dict)
+    """Loads computed inside the sink's loops, each with the points it is read at."""
     uses: list[tuple[Value, Point]] = field(default_factory=list)
     inlined: set[Value] = field(default_factory=set)
     block: int | None = None
@@ -125,7 +125,8 @@ def transposed_axis(sink: Sink, strides: Strides, width: int) -> int | None:
     """
     if sink.kind is SinkKind.REDUCE or sink.space[sink.lane] < width:
         return None
-    for load, point in sink.reads.items():
+    reads = [(load, point) for load, points in sink.reads.items() for point in points]
+    for load, point in reads:
         size = load.result.scalar.itemsize  # type: ignore[attr-defined]
         steps = strides.of(load.pointer)
         if LANE not in point or len(steps) != len(point):
@@ -174,7 +175,7 @@ class Walker:
             self._shape(op, point)
         else:
             if isinstance(op, memory.Load):
-                self.sink.reads[op] = point
+                self.sink.reads.setdefault(op, []).append(point)
             inner = () if isinstance(op, create.Splat) else point
             for operand in op.operands:
                 self.visit(operand, inner if operand.shape else ())
