@@ -539,6 +539,22 @@ def test_builtins_refused() -> None:
     refused(arguments, "E0113", PTR, at="len()")
 
 
+def test_plain_functions_of_the_library() -> None:
+    @jit
+    def kernel(out, n):
+        t: tl.constexpr = tl.core.get_int_dtype(n.dtype.primitive_bitwidth * 2, signed=False)
+        tl.static_assert(t == tl.uint64)
+        tl.store(out, n.to(t).to(tl.int32))
+
+    assert results(kernel, 5) == 5
+
+    @jit
+    def run_time(out, n):
+        tl.store(out, tl.zeros((), tl.core.get_int_dtype(n, True)))
+
+    refused(run_time, "E0204", PTR, I32, at="n")
+
+
 def test_math_functions_take_constants_only() -> None:
     @jit
     def kernel(out, f):

@@ -148,8 +148,10 @@ def _is_builtin_rule(callee: Any) -> bool:
 
 
 def _runs_on_constants(callee: Any) -> bool:
-    """Whether that is a function of ``math`` or a method of a constant or a dtype."""
+    """Whether that is a plain function of ``math`` or of the library, or a constant's method."""
     if isinstance(callee, BuiltinFunctionType) and callee.__module__ == math.__name__:
+        return True
+    if isinstance(callee, FunctionType) and in_library(callee.__module__):
         return True
     owner = getattr(callee, "__self__", None)
     return isinstance(owner, (bool, int, float, str, tuple, Type, TileTuple, constexpr))
