@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from .canonicalize import canonicalize
-from .carried import carried
-from .cse import cse
-from .dce import dce
-from .hoist import hoist
+from . import canonicalize, carried, cse, dce, hoist
 from .pipeline import (
     DEFAULT,
     PASSES,
