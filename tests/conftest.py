@@ -35,8 +35,9 @@ for variable in filter(is_knob, list(os.environ)):
 
 @pytest.fixture(scope="session", autouse=True)
 def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Each test process compiles into a cache of its own, starting empty."""
+    """Each test process compiles into a cache of its own, starting empty, and verifies all IR."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITIUM_VERIFY", "1")
         patch.setenv("TRITIUM_CACHE_DIR", str(tmp_path_factory.mktemp("tritium-cache")))
         yield
 

@@ -48,3 +48,17 @@ def _fold(op: Op, new: Rewrite) -> Sequence[Value] | None:
     if type.is_int():
         return [new.integer(int(result), type)]
     return [new.emit(Constant, value=float(decode(result, type)), dtype=type)]
+
+
+@rule("constant-form", Constant)
+def _constant_form(op: Constant, new: Rewrite) -> Sequence[Value] | None:
+    """A float as a Python float, int1 as a bool, an integer in its type's range: one form each."""
+    form: bool | int | float
+    if op.dtype.is_floating():
+        form = float(op.value)
+    else:
+        number = int(op.evaluate(None))
+        form = bool(number) if op.dtype.is_bool() else number
+    if type(form) is type(op.value) and (form == op.value or op.dtype.is_floating()):
+        return None
+    return [new.emit(Constant, value=form, dtype=op.dtype)]
