@@ -101,8 +101,8 @@ class Function:
         self.params = [V(f"%{_quoted(param)}", type_) for type_, param in params]
         self.blocks: list[Block] = []
         self.allocas: list[str] = []
-        self._labels: set[str] = set()
         self._counter = 0
+        # Values and labels: LLVM keeps them in one table.
         self._names = {param for _, param in params}
         self.entry = self.block("entry")
 
@@ -114,10 +114,10 @@ class Function:
     def block(self, label: str = "block") -> Block:
         """A new block at the end of the function; the label is made unique."""
         unique, suffix = label, 0
-        while unique in self._labels:
+        while unique in self._names:
             suffix += 1
             unique = f"{label}.{suffix}"
-        self._labels.add(unique)
+        self._names.add(unique)
         block = Block(self, unique)
         self.blocks.append(block)
         return block
@@ -125,11 +125,13 @@ class Function:
     def fresh(self, stem: str = "") -> str:
         """A new local name, `%`-prefixed; `stem` makes the IR readable."""
         stem = stem.replace(".", "_")
-        if stem and stem not in self._names:
-            self._names.add(stem)
-            return f"%{_quoted(stem)}"
-        self._counter += 1
-        return "%" + _quoted(f"{stem}.{self._counter}")
+        name = stem
+        while not name or name in self._names:
+            self._counter += 1
+            name = f"{stem}.{self._counter}"
+        if stem:
+            self._names.add(name)
+        return f"%{_quoted(name)}"
 
     def text(self) -> str:
         """The definition."""

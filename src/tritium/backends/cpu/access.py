@@ -270,8 +270,7 @@ class Access:
             other_flipped = self._reversed(level, passed)
             loaded = b.masked_load(type_, first, flipped, other_flipped, align=size)
             return vector(self._reversed(level, loaded), level)
-        if not pointer.is_ramp:
-            p.kernel.count("masked gather", p.mode)
+        p.kernel.count("masked strided load" if pointer.is_ramp else "masked gather", p.mode)
         addresses = p.math.widen(pointer)
         return vector(b.gather(type_, addresses, lanes_mask, passed, align=size), level)
 
@@ -333,8 +332,8 @@ class Access:
             first = b.gep(pointer.v, -(p.n - 1) * size)
             b.masked_store(turned, first, self._reversed(level, lanes_mask), align=size)
         else:
-            if not pointer.is_ramp:
-                p.kernel.count("masked scatter", p.mode)
+            what = "masked strided store" if pointer.is_ramp else "masked scatter"
+            p.kernel.count(what, p.mode)
             b.scatter(p.math.widen(value), p.math.widen(pointer), lanes_mask, align=size)
 
 

@@ -12,9 +12,9 @@ class OpenLoop:
     """
 
     def __init__(self, function: Function, name: str) -> None:
-        self.head = function.block(f"{name}head")
-        self.first = function.block(f"{name}body")
-        self.done = function.block(f"{name}done")
+        self.head = function.block(f"{name}.head")
+        self.first = function.block(f"{name}.body")
+        self.done = function.block(f"{name}.done")
         self.b = Builder(self.first)
         with self.b.at(self.head):
             self.index = self.b.phi(i64, name)

@@ -77,7 +77,7 @@ class GroupWriter:
         size: int,
     ) -> None:
         """A loop over [low, high) in steps of ``size`` rows, which its body treats together."""
-        loop = OpenLoop(self.kernel.function, f"r{number}_")
+        loop = OpenLoop(self.kernel.function, f"r{number}")
         level = len(builders)
         positions = [Index(level, loop.b.add(loop.index, const(i64, row))) for row in range(size)]
         inner = [[*row, position] for position in positions for row in rows]
@@ -171,7 +171,7 @@ class SubnestWriter:
             self._rest(b, Mode.BOUNDARY, const(i64, 0), const(i64, self.extent))
             b.br(join)
             return
-        interior = OpenLoop(function, "c")
+        interior = OpenLoop(function, Mode.INTERIOR.value)
         self._chunk(interior.b, Mode.INTERIOR, interior.index, self.unroll)
         assumed = self.points.assumed
         masked = bool(assumed.rows or assumed.lower or assumed.upper)
@@ -240,7 +240,7 @@ class SubnestWriter:
         last = self.extent // step * step
         empty = low.integer is not None and low.integer >= last
         if last and not empty:
-            loop = OpenLoop(self.kernel.function, "b")
+            loop = OpenLoop(self.kernel.function, mode.value)
             self._chunk(loop.b, mode, loop.index, vectors)
             limit = b.smin(high, const(i64, last)) if high.integer is None else const(i64, last)
             loop.close(b, low, limit, step)

@@ -242,7 +242,7 @@ class Reducer:
         b = points.builders[-1]
         kept = min(OUTER_PARTIALS, extent)
         partials = Partials(self.combiner, b, [count] * kept)
-        loop = OpenLoop(self.writer.kernel.function, "k")
+        loop = OpenLoop(self.writer.kernel.function, f"{points.mode.value}.along")
         level = len(points.builders)
         points.builders.append(loop.b)
         for number in range(kept):
