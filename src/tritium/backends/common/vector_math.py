@@ -57,8 +57,9 @@ _TWO_OVER_PI_WORDS = (
     *(0x00000000, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041),
     0xFE5163AB,
 )
-# Up to here the reduction by three parts of pi / 2 has its stated error.
-_REDUCTION_LIMIT = float(1 << 20)
+# Up to here a multiple of a rounded 2 / pi finds the nearest quadrant to within 0.0034 of one, and the
+# reduction by three parts of pi / 2 has its stated error.
+_REDUCTION_LIMIT = float(1 << 17)
 
 
 def _is_double(x: V) -> bool:
@@ -256,7 +257,7 @@ def log2(b: Builder, x: V, target: Target) -> V:
 
 
 def _reduced(b: Builder, a: V) -> tuple[V, V, V]:
-    """a in [0, 2**20] = quadrant * pi / 2 + r + low: r, low, bits with the quadrant below."""
+    """a in [0, 2**17] = quadrant * pi / 2 + r + low: r, low, bits with the quadrant below."""
     n, bits = _nearest(b, a, _TWO_OVER_PI)
     first, second, third = (_k(a, part) for part in _HALF_PI)
     exact = b.fma(b.fneg(n), first, a)
@@ -268,7 +269,7 @@ def _reduced(b: Builder, a: V) -> tuple[V, V, V]:
 
 
 def _reduced_large(b: Builder, a: V) -> tuple[V, V, V]:
-    """a in [2**20, 2**128) as `_reduced` gives it, by integers (Payne and Hanek 1983).
+    """a in [2**17, 2**128) as `_reduced` gives it, by integers (Payne and Hanek 1983).
 
     a = m * 2**e with a 24-bit integer m. Multiples of 4 in a * 2 / pi don't matter, so m is
     multiplied by the 96 bits of 2**e * 2 / pi that begin at the value 2. The top two bits of the
@@ -322,7 +323,7 @@ def _sine_of_reduced(b: Builder, r: V, low: V, quadrant: V) -> V:
 
 
 def _sine_of_large(b: Builder, a: V, shift: int) -> V:
-    """sin(a + shift * pi / 2) for lanes in [2**20, 2**128); anything for the others."""
+    """sin(a + shift * pi / 2) for lanes in [2**17, 2**128); anything for the others."""
     # Lanes that don't come here must not index outside the table.
     large = b.fcmp("oge", a, _k(a, _REDUCTION_LIMIT))
     safe = b.select(large, a, _k(a, _REDUCTION_LIMIT))

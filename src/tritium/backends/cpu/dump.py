@@ -43,7 +43,8 @@ def _group(group: Group, width: int) -> list[str]:
     lines: list[str] = []
     pad = ""
     for number, extent in enumerate(group.outer):
-        lines.append(f"{pad}for r{number}<{extent}:")
+        blocked = f" by {width}, transposed in registers" if number == group.block else ""
+        lines.append(f"{pad}for r{number}<{extent}{blocked}:")
         pad += "  "
     for subnest in group.subnests:
         first = subnest[0]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 
 from tritium.ir.core import Function, Op, Value
-from tritium.ir.dtypes import DType
+from tritium.ir.dtypes import DType, int1
 from tritium.ir.types import element
 from tritium.ops import arith, cast, create, logic, memory
 from tritium.ops.shape import Broadcast, ExpandDims, Reshape, Trans
@@ -169,6 +169,14 @@ def injective(strides: tuple[int | str | None, ...], shape: tuple[int, ...], siz
             return False
         reach = stride * (extent - 1) + reach
     return True
+
+
+def is_affine(value: Value, strides: Strides) -> bool:
+    """Whether an integer or pointer tile has a stride along each of its axes."""
+    scalar = value.scalar
+    if isinstance(scalar, DType) and (not scalar.is_int() or scalar is int1):
+        return False
+    return None not in strides.of(value)
 
 
 _CHEAP = (

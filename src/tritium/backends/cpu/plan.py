@@ -14,7 +14,15 @@ from tritium.ir.core import Block, Effects, Op, Value
 from tritium.ops import control, dot, memory
 from tritium.ops.shape import Reshape
 
-from .facts import Strides, family_of, injective, is_generator, may_alias, weight
+from .facts import (
+    Strides,
+    family_of,
+    injective,
+    is_affine,
+    is_generator,
+    may_alias,
+    weight,
+)
 from .index import splits_axis
 from .sinks import (
     LANE,
@@ -238,8 +246,10 @@ class Planner:
             if each in self.stored and each is not value:
                 continue
             seen.add(each)
-            total += weight(op)
-            todo.extend(op.operands)
+            # Positions that are affine in each axis are computed on scalars.
+            if not is_affine(each, self.strides):
+                total += weight(op)
+                todo.extend(op.operands)
         return total
 
     def _conflict(self, left: Value, right: Value) -> bool:
