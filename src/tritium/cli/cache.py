@@ -12,7 +12,7 @@ import click
 from tritium.runtime import cache as store
 
 
-@click.group()
+@click.group(short_help="Compiled kernels on disk: size, list, clear, verify.")
 def cache() -> None:
     """Compiled kernels on disk: how many, which, are they whole; remove them."""
 

@@ -17,7 +17,7 @@ from tritium.diagnostics import TritiumError
 _PACKAGES = ("llvmlite", "numpy", "ml_dtypes", "click", "rich", "torch", "triton")
 
 
-@click.command()
+@click.command(short_help="What was found on this machine, for bug reports.")
 def doctor() -> None:
     """Print versions, the CPU, the cache and the options in force; compile and run a kernel.
 

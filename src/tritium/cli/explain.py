@@ -14,7 +14,10 @@ from .script import guarded, run_script
 STAGES = ("nests", "ttir", "optimised", "llir", "asm")
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(
+    short_help="How the kernels of a script were compiled.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 @click.option("--device", type=click.Choice(["cpu"]), help="As in `tritium run`.")
 @click.option(
     "--stage",

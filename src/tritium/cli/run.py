@@ -12,7 +12,10 @@ from tritium import compat, knobs
 from .script import guarded, run_module, run_script
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(
+    short_help="Run a script written for Triton.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 @click.option(
     "--device",
     type=click.Choice(["cpu"]),

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import itertools
 import linecache
 import os
 import sys
 import types
-from collections.abc import Iterator
 
 from tritium.diagnostics import Loc, TritiumError
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-@contextlib.contextmanager
-def placing(names: list[str]) -> Iterator[None]:
-    """Give the errors of a launch their place, unless they have one. See ``place``."""
-    try:
-        yield
-    except TritiumError as problem:
-        place(problem, names)
-        raise
+class placing:
+    """A ``with`` block that gives the errors of a launch their place, unless they have one.
 
-
-def place(problem: TritiumError, names: list[str]) -> TritiumError:
-    """Give an error of a launch its place, unless it has one: the argument, else the whole call.
-
-    ``names`` are the kernel's parameters in order.
+    That is the argument at fault, else the whole call. ``names`` are the kernel's parameters in
+    order.
     """
-    if problem.loc is None:
-        problem.loc = launch_loc(problem.argument, names)
-    return problem
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, problem: object, trace: object) -> None:
+        if isinstance(problem, TritiumError) and problem.loc is None:
+            problem.loc = launch_loc(problem.argument, self.names)
 
 
 def launch_loc(argument: str | None = None, names: list[str] | None = None) -> Loc | None:

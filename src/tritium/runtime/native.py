@@ -15,14 +15,11 @@ from typing import Any, NamedTuple
 
 from tritium import knobs
 from tritium.backends import llvm
-from tritium.backends.cpu import CpuKernel, compile_kernel
 from tritium.backends.llvm import Library, Target
 from tritium.diagnostics import InternalError, TritiumError, error, write_report
 from tritium.frontend.specialize import PointerSpec, ScalarSpec, Spec
-from tritium.interp import Scalar
 from tritium.ir import Function, function_text
 from tritium.ir.dtypes import DType, float32, float64
-from tritium.passes import DEFAULT, run_pipeline
 
 from . import cache
 from .arrays import ArrayArgument
@@ -33,10 +30,26 @@ Times = dict[str, float]
 _compiling = threading.RLock()
 
 
+class Code(NamedTuple):
+    """What is kept of a compiled kernel; the fields are those of ``backends.cpu.CpuKernel``.
+
+    The backend itself isn't loaded where the cache has all that is needed.
+    """
+
+    object: bytes
+    entry: str
+    scratch_bytes: int
+    alias_pairs: tuple[tuple[int, int], ...]
+    written: frozenset[int]
+    llvm_ir: str
+    dump: str
+    slow: dict[str, int]
+
+
 class Version(NamedTuple):
     """One version of the code, linked. ``call`` runs programs, ``library`` keeps it mapped."""
 
-    kernel: CpuKernel
+    kernel: Code
     library: Library
     call: Any
     cached: bool
@@ -129,19 +142,25 @@ class NativeCode:
         call = ENTRY_TYPE(library.address(made.entry))
         return Version(made, library, call, cached)
 
-    def _compile(self, disjoint: bool) -> CpuKernel:
+    def _compile(self, disjoint: bool) -> Code:
+        from tritium.backends.cpu import compile_kernel
+        from tritium.passes import run_pipeline
+
         if not self._optimised:
-            for run in run_pipeline(self._function, DEFAULT):
+            for run in run_pipeline(self._function):
                 phase = f"pass {run.step}"
                 self.times[phase] = self.times.get(phase, 0.0) + run.seconds
             self._optimised = True
-        return compile_kernel(self._function, self.target, disjoint=disjoint, times=self.times)
+        made = compile_kernel(self._function, self.target, disjoint=disjoint, times=self.times)
+        return Code(*(getattr(made, name) for name in Code._fields))
 
     def optimised_ir(self) -> str:
         """The text of the IR after the passes."""
-        if not self._optimised:
-            with _compiling:
-                run_pipeline(self._function, DEFAULT)
+        from tritium.passes import run_pipeline
+
+        with _compiling:
+            if not self._optimised:
+                run_pipeline(self._function)
                 self._optimised = True
         return function_text(self._function)
 
@@ -161,6 +180,8 @@ class NativeCode:
             fault = InternalError(f"{doing} {name} failed: {type(problem).__name__}: {problem}")
             # The report shows it too.
             fault.__cause__ = problem
+            from tritium.passes import DEFAULT
+
             parts = {**self._parts, "kernel.ir": self.ir, "pipeline.txt": DEFAULT}
             if isinstance(problem, llvm.LLVMError) and problem.ir:
                 parts["kernel.ll"] = problem.ir
@@ -172,7 +193,7 @@ class NativeCode:
 # ---- the cache -----------------------------------------------------------------------------------
 
 
-def _kept(kernel: CpuKernel) -> cache.Entry:
+def _kept(kernel: Code) -> cache.Entry:
     facts = {
         "entry": kernel.entry,
         "scratch_bytes": kernel.scratch_bytes,
@@ -185,9 +206,9 @@ def _kept(kernel: CpuKernel) -> cache.Entry:
     return cache.Entry(facts, {"object": kernel.object, **sections})
 
 
-def _restored(entry: cache.Entry) -> CpuKernel:
+def _restored(entry: cache.Entry) -> Code:
     facts, sections = entry
-    return CpuKernel(
+    return Code(
         object=sections["object"],
         entry=facts["entry"],
         scratch_bytes=facts["scratch_bytes"],
@@ -228,6 +249,8 @@ def _bits(type: Any) -> Callable[[Any], int]:
     if type is float64:
         return lambda value: _word("<Q", "<d", float(value))
     if type.is_floating():
+        from tritium.interp import Scalar
+
         return lambda value: int.from_bytes(Scalar(type, value).data().tobytes(), "little")
     return lambda value: int(value) & _MASK
 

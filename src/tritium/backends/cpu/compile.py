@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritium.backends import llvm
 from tritium.ir.core import REGISTRY, Function
+from tritium.passes.origins import written_parameters
 
 if TYPE_CHECKING:
     from tritium.backends.llvm import Target, Times
@@ -70,7 +71,7 @@ def compile_kernel(
         entry=function.name,
         scratch_bytes=writer.arena.peak,
         alias_pairs=tuple(alias_pairs(function)) if disjoint else (),
-        written=writer.written_params(),
+        written=written_parameters(function),
         llvm_ir=text,
         dump=dump_plans(writer),
         slow=dict(writer.counts),

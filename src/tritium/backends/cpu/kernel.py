@@ -245,16 +245,3 @@ class KernelWriter:
             return const(type_, value)
         bits = op.evaluate(None).view(f"u{op.dtype.itemsize}")
         return const(int_(op.dtype.bits), int(bits))
-
-    def written_params(self) -> frozenset[int]:
-        """Parameters that a store writes through; all pointers where that can't be told."""
-        from .facts import root
-
-        params = {param.value: number for number, param in enumerate(self.source.params)}
-        written: set[int] = set()
-        for op in self.source.walk():
-            if isinstance(op, memory.Store):
-                origin = root(op.pointer)
-                if origin in params:
-                    written.add(params[origin])
-        return frozenset(written)

@@ -1,0 +1,76 @@
+"""Which parameters of a kernel the memory behind a pointer may belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tritium.ir import WRITES, Block, Function, Op, Value
+from tritium.ops.control import For, If, While
+from tritium.ops.memory import Load
+
+
+def written_parameters(function: Function) -> frozenset[int]:
+    """The pointer parameters, by position, that a store may write through.
+
+    A pointer that was chosen at run time, carried by a loop or made of an integer counts for all
+    parameters that take part in its address. One that was loaded from memory counts for none.
+    """
+    places = {param.value: place for place, param in enumerate(function.params)}
+    stores: list[Any] = [op for op in function.walk() if op.effects & WRITES]
+    pointers = [op.pointer for op in stores]
+    reached = _sources(pointers)
+    return frozenset(
+        place for value, place in places.items() if value in reached and value.scalar.is_ptr()
+    )
+
+
+def _sources(values: Iterable[Value]) -> set[Value]:
+    """Everything that ``values`` are computed from, not looking through memory."""
+    found: set[Value] = set()
+    pending = list(values)
+    while pending:
+        value = pending.pop()
+        if value not in found:
+            found.add(value)
+            pending.extend(_read_for(value))
+    return found
+
+
+def _read_for(value: Value) -> Iterator[Value]:
+    """The values that one value may be made from directly."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        parent = owner.parent_op
+        if parent is not None:
+            yield from _carried(parent, owner.args.index(value))
+    elif isinstance(owner, Op):
+        if isinstance(owner, (For, While)):
+            yield from _carried(owner, owner.results.index(value) + isinstance(owner, For))
+        elif isinstance(owner, If):
+            place = owner.results.index(value)
+            for region in (owner.then, owner.otherwise):
+                yield from _yielded(region.block, place)
+        elif not isinstance(owner, Load):
+            yield from owner.operands
+
+
+def _carried(loop: Op, argument: int) -> Iterator[Value]:
+    """What an argument of a loop's region stands for: its start, and what the body hands on."""
+    if isinstance(loop, For):
+        if argument:
+            yield loop.init[argument - 1]
+            yield from _yielded(loop.body.block, argument - 1)
+        else:
+            yield from (loop.lower, loop.step)
+    elif isinstance(loop, While):
+        yield loop.init[argument]
+        yield from _yielded(loop.body.block, argument)
+    else:
+        yield from loop.operands
+
+
+def _yielded(block: Block, place: int) -> Iterator[Value]:
+    end = block.terminator
+    if end is not None:
+        yield end.operands[place]
