@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from tests.ir.random_ir import PARAMS
 
 from tritium import knobs
 from tritium.diagnostics import ArgumentValueError, CompilationError, InternalError
@@ -117,5 +116,7 @@ def test_a_pass_has_one_name() -> None:
 
 
 def test_an_empty_pipeline_changes_nothing() -> None:
-    function = Function("f", PARAMS)
+    function = parse_function(TEXT)
+    before = function_text(function)
     assert run_pipeline(function, "") == []
+    assert function_text(function) == before
