@@ -218,7 +218,7 @@ class Recorder:
 
 
 def sine(shift: int) -> Callable[[Recorder, V, Target], V]:
-    """sin or cos below 2**20, without the rare branch, which ends in the same steps."""
+    """sin or cos below 2**17, without the rare branch, which ends in the same steps."""
 
     def function(b: Any, x: V, _: Target) -> V:
         r, low, quadrant = vector_math._reduced(b, x)
@@ -247,7 +247,12 @@ def bound(name: str) -> tuple[float, float, float, float]:
     function, reference, (low, high) = CASES[name]
     generator = np.random.default_rng(1)
     # Odd significands: no step is exact by chance.
-    x = np.sort(generator.uniform(low, high, SAMPLES)).astype(np.float32)
+    x = generator.uniform(low, high, SAMPLES)
+    if name in ("sin", "cos"):
+        # The quadrants' ends, where the reduced argument is largest.
+        ends = (generator.integers(0, 83000, SAMPLES) + 0.5) * (np.pi / 2)
+        x = np.concatenate([x, ends + generator.uniform(-0.006, 0.006, SAMPLES)])
+    x = np.sort(x).astype(np.float32)
     x = (x.view(np.int32) | 1).view(np.float32)
     result = function(Recorder(), Number(x, x.astype(np.float64), {}), TARGET)
     true = np.array([float(reference(mpmath.mpf(float(value)))) for value in x])

@@ -131,7 +131,8 @@ def log_part(f: Real) -> Real:
 
 
 HALF_LN2 = 0.34666
-QUARTER_PI_SQUARED = 0.6171
+# The quadrant of an argument may be found 0.0054 radians beyond its end.
+QUADRANT = 0.7909
 
 FITS = (
     Fit(
@@ -163,20 +164,20 @@ FITS = (
     ),
     Fit(
         "SIN",
-        "(sin(x) / x - 1) / x**2 as a polynomial of x**2, for |x| <= pi / 4",
+        "(sin(x) / x - 1) / x**2 as a polynomial of x**2, for |x| <= 0.7909",
         sine_part,
         lambda s: s * mpmath.sqrt(s) / mpmath.sin(mpmath.sqrt(s)),
         0.0,
-        QUARTER_PI_SQUARED,
+        QUADRANT**2,
         2,
     ),
     Fit(
         "COS",
-        "(cos(x) - 1 + x**2 / 2) / x**4 as a polynomial of x**2, for |x| <= pi / 4",
+        "(cos(x) - 1 + x**2 / 2) / x**4 as a polynomial of x**2, for |x| <= 0.7909",
         cosine_part,
         lambda s: s**2 / mpmath.cos(mpmath.sqrt(s)),
         0.0,
-        QUARTER_PI_SQUARED,
+        QUADRANT**2,
         2,
     ),
     Fit(
