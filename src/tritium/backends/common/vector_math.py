@@ -57,8 +57,8 @@ _TWO_OVER_PI_WORDS = (
     *(0x00000000, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041),
     0xFE5163AB,
 )
-# Up to here the rounded 2 / pi finds the nearest quadrant to within 0.0034 of one, and the reduction
-# by three parts of pi / 2 has its stated error.
+# Up to here the rounded 2 / pi finds the nearest quadrant to within 0.0034 of one, and the
+# reduction by three parts of pi / 2 has its stated error.
 _REDUCTION_LIMIT = float(1 << 17)
 
 
