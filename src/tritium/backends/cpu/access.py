@@ -127,10 +127,10 @@ class Access:
         """A load's elements at a point."""
         p = self.points
         scalar = element(op.pointer.type)
-        mask = p.mask_at(op.mask, point) if op.mask is not None else uniform(true, 0)
+        pointer = p.at(op.pointer, point)
+        mask = self._load_mask(op, pointer, point)
         if mask.is_uniform and mask.v.integer == 0:
             return self._other(op, scalar, point)
-        pointer = p.at(op.pointer, point)
         if pointer.is_uniform and mask.is_uniform:
             return self._load_uniform(op, scalar, pointer, mask, point)
         if mask.is_uniform and mask.v.integer == 1:
@@ -139,6 +139,15 @@ class Access:
                 return transposed
             return self._load_all(scalar, pointer, op.volatile)
         return self._load_masked(op, scalar, pointer, mask, point)
+
+    def _load_mask(self, op: memory.Load, pointer: Lanes, point: Point) -> Lanes:
+        """The mask of a load. One that is carried out before the loop can assume nothing."""
+        p = self.points
+        if op.mask is None:
+            return uniform(true, 0)
+        if pointer.is_uniform and pointer.level <= p.row_level:
+            return p.at(op.mask, point)
+        return p.mask_at(op.mask, point)
 
     def _other(self, op: memory.Load, scalar: Type, point: Point) -> Lanes:
         if op.other is not None:
