@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 from tritium import interp, passes
 from tritium.backends import llvm
 from tritium.backends.cpu import CpuKernel, compile_kernel
+from tritium.backends.cpu.facts import alias_pairs
+from tritium.backends.llvm import Library
 from tritium.frontend import ArrayArgument, parameters, specialize_arg, trace
 from tritium.frontend.specialize import PointerSpec, ScalarSpec
 from tritium.ir.core import Function
@@ -37,7 +40,7 @@ def copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
             made[name] = value
             continue
         owner = storage_of(value)
-        fresh = owners.setdefault(id(owner), owner.copy())
+        fresh = owners.setdefault(id(owner), owner.copy("K"))
         offset = value.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
         made[name] = np.ndarray(value.shape, value.dtype, fresh, offset, value.strides)
     return made
@@ -68,9 +71,15 @@ def specialised(fn: DeviceFunction, arguments: Mapping[str, Any]) -> dict[str, A
 def traced(
     fn: DeviceFunction, arguments: Mapping[str, Any], pipeline: str | None = None
 ) -> Function:
-    """The kernel in tile IR after the default passes (or the given ones)."""
-    function = trace(fn, specialised(fn, arguments)).function
-    passes.run_pipeline(function, passes.DEFAULT if pipeline is None else pipeline)
+    """The kernel in tile IR after the default passes (or the given ones); not to be changed."""
+    specs = tuple(specialised(fn, arguments).items())
+    return _traced(fn, specs, passes.DEFAULT if pipeline is None else pipeline)
+
+
+@functools.lru_cache(maxsize=256)
+def _traced(fn: DeviceFunction, specs: tuple[tuple[str, Any], ...], pipeline: str) -> Function:
+    function = trace(fn, dict(specs)).function
+    passes.run_pipeline(function, pipeline)
     return function
 
 
@@ -126,6 +135,13 @@ def overlapping(function: Function, pairs: Sequence[tuple[int, int]], mine: Arra
     return False
 
 
+@functools.lru_cache(maxsize=256)
+def compiled(function: Function, cpu: str | None, disjoint: bool) -> tuple[CpuKernel, Library]:
+    """The machine code of a kernel, linked."""
+    kernel = compile_kernel(function, llvm.host_target(cpu), disjoint=disjoint)
+    return kernel, llvm.link(kernel.object, [kernel.entry])
+
+
 def run_cpu(
     fn: DeviceFunction,
     arguments: Mapping[str, Any],
@@ -133,30 +149,31 @@ def run_cpu(
     *,
     cpu: str | None = None,
     parts: int = 1,
+    disjoint: bool = True,
 ) -> tuple[dict[str, Any], CpuKernel]:
     """Machine code on copies; returns them and the kernel.
 
     ``cpu`` names a target with other vectors; ``parts`` is how many ranges of programs the grid is
-    run in, last range first, as other threads might.
+    run in, last range first, as other threads might. Arguments that overlap, or ``disjoint=False``,
+    make it the version that presumes nothing of them.
     """
     mine = copied(arguments)
     function = traced(fn, mine)
-    target = llvm.host_target(cpu)
-    kernel = compile_kernel(function, target, disjoint=True)
-    if overlapping(function, kernel.alias_pairs, mine):
-        kernel = compile_kernel(function, target, disjoint=False)
-    execute(kernel, function, mine, grid, parts)
+    disjoint = disjoint and not overlapping(function, alias_pairs(function), mine)
+    kernel, library = compiled(function, cpu, disjoint)
+    execute(kernel, library, function, mine, grid, parts)
     return mine, kernel
 
 
 def execute(
     kernel: CpuKernel,
+    library: Library,
     function: Function,
     mine: Mapping[str, Any],
     grid: Sequence[int],
     parts: int = 1,
 ) -> None:
-    """Run a compiled kernel over a grid."""
+    """Run a compiled kernel over a grid, its scratch memory filled with rubbish."""
     slots = np.zeros(len(function.params) + 3, np.uint64)
     for number, param in enumerate(function.params):
         value = mine[param.name]
@@ -170,11 +187,47 @@ def execute(
     extents = [*grid, 1, 1][:3]
     slots[len(function.params) :] = extents
     programs = int(np.prod(extents))
-    library = llvm.link(kernel.object, [kernel.entry])
-    scratch = np.zeros(kernel.scratch_bytes + 64, np.uint8)
+    scratch = np.full(kernel.scratch_bytes + 64, 0xC5, np.uint8)
     aligned = (address(scratch) + 63) // 64 * 64
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
     entry = kind(library.address(kernel.entry))
     cuts = [programs * part // parts for part in range(parts + 1)]
     for part in reversed(range(parts)):
         entry(address(slots), cuts[part], cuts[part + 1], aligned)
+
+
+@functools.cache
+def narrow_cpu() -> str | None:
+    """A CPU with shorter vectors whose code this machine can run, if there is one."""
+    try:
+        llvm.host_target("x86-64-v3")
+    except ValueError:
+        return None
+    return "x86-64-v3"
+
+
+def same(got: np.ndarray, want: np.ndarray) -> bool:
+    """Bit for bit, every NaN of a float type alike."""
+    got, want = np.ascontiguousarray(got), np.ascontiguousarray(want)
+    kind = f"u{got.itemsize}"
+    equal = got.view(kind) == want.view(kind)
+    if got.dtype.kind not in "iub":
+        equal |= np.isnan(got.astype(np.float64)) & np.isnan(want.astype(np.float64))
+    return bool(equal.all())
+
+
+def agree(
+    kernel: DeviceFunction, grid: Sequence[int] = (1,), **arguments: Any
+) -> tuple[dict[str, Any], CpuKernel]:
+    """Run a kernel on every executor, natively with two widths of vectors; the memory that each
+    array lies in must end up the same. Returns eager mode's arguments and the machine code."""
+    want = run_eager(kernel, arguments, grid)
+    results = {"ir": run_ir(kernel, arguments, grid)}
+    results["cpu"], code = run_cpu(kernel, arguments, grid)
+    results["narrow"], _ = run_cpu(kernel, arguments, grid, cpu=narrow_cpu(), parts=2)
+    for executor, got in results.items():
+        for name, value in want.items():
+            if isinstance(value, np.ndarray):
+                wrong = f"{name} of {executor}\n{code.dump}"
+                assert same(storage_of(got[name]), storage_of(value)), wrong
+    return want, code
