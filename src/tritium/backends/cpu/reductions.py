@@ -7,13 +7,28 @@ exists. Partials live in stack slots that LLVM turns into registers.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from tritium.backends.common.rules import Lowering, register_type, rule_of
-from tritium.backends.emit import Builder, V, const, const_lanes, false, i1, i64, lanes, true, undef
+from tritium.backends.emit import (
+    Builder,
+    V,
+    const,
+    const_lanes,
+    elem,
+    false,
+    i1,
+    i64,
+    lanes,
+    true,
+    undef,
+    vec,
+    zero,
+)
 from tritium.diagnostics import InternalError
 from tritium.ir.core import Op, Value
-from tritium.ir.dtypes import Type
+from tritium.ir.dtypes import DType, Type
 from tritium.ops import arith, control, create, reduce
 
 from .index import ZERO, Index, Point
@@ -55,10 +70,26 @@ class Combiner:
         made.make_results()
         return made
 
-    @property
-    def starts_at_zero(self) -> bool:
-        """Whether a partial starts at +0 instead of at its first element."""
-        return isinstance(self.op, reduce.Sum)
+    def start(self, count: int) -> list[V] | None:
+        """What a partial starts with: +0 for sums, what every element replaces for extrema.
+
+        None for a user's function: a partial starts with its first element.
+        """
+        if self.template is None:
+            return None
+        scalar = self.types[0]
+        assert isinstance(scalar, DType)
+        type_ = register_type(scalar, count)
+        if isinstance(self.op, reduce.Sum):
+            return [zero(type_)]
+        if not scalar.is_floating():
+            extreme = scalar.get_int_min_value, scalar.get_int_max_value
+            return [const(type_, extreme[isinstance(self.op, reduce.Min)]())]
+        # NaN is dropped for any element, and stays only where all of them are NaN.
+        pattern = scalar.format.nan_pattern
+        if pattern is None:
+            return None
+        return [const(type_, math.nan if type_.is_float else pattern)]
 
     def combine(self, b: Builder, left: list[V], right: list[V], count: int) -> list[V]:
         lowering = Lowering(b, self.kernel.target, count)
@@ -106,9 +137,11 @@ class Partials:
         ]
         self.fresh: list[V | None] = [None] * len(counts)
         for slot, count in enumerate(counts):
-            for cell, type_ in zip(self.cells[slot], combiner.types, strict=True):
-                b.store(_zero(register_type(type_, count)), cell, align=ALIGN)
-            if not combiner.starts_at_zero:
+            start = combiner.start(count)
+            first = start or [zero(register_type(type_, count)) for type_ in combiner.types]
+            for cell, value in zip(self.cells[slot], first, strict=True):
+                b.store(value, cell, align=ALIGN)
+            if start is None:
                 self.fresh[slot] = b.alloca(i1, align=1)
                 b.store(true, self._flag(slot), align=1)
 
@@ -186,12 +219,6 @@ class Partials:
         return self._merge(b, low, high, h, count - h)
 
 
-def _zero(type_: Any) -> V:
-    from tritium.backends.emit import zero
-
-    return zero(type_)
-
-
 def _lanes(b: Builder, v: V, count: int) -> V:
     """``v`` with lanes nobody reads appended up to ``count``."""
     have = lanes(v.type)
@@ -204,8 +231,6 @@ def _lanes(b: Builder, v: V, count: int) -> V:
 
 def register_vector(v: V, count: int) -> Any:
     """The vector type of ``count`` lanes of a scalar's type."""
-    from tritium.backends.emit import elem, vec
-
     return vec(elem(v.type), count)
 
 
