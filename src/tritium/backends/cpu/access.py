@@ -25,6 +25,7 @@ from tritium.ops import memory
 from .index import Point
 from .lanes import Lanes, uniform, vector
 from .memory_map import Buffer
+from .modes import Mode
 
 if TYPE_CHECKING:
     from .points import Points
@@ -295,14 +296,14 @@ class Access:
         b = p.builders[-1]
         if mask.is_uniform:
             if mask.v.integer == 1:
-                self._store_all(scalar, pointer, value)
+                self._store_all(op, scalar, pointer, value)
             else:
                 with b.when(mask.v, "masked"):
-                    self._store_all(scalar, pointer, value)
+                    self._store_all(op, scalar, pointer, value)
         else:
             self._store_masked(scalar, pointer, value, mask)
 
-    def _store_all(self, scalar: Type, pointer: Lanes, value: Lanes) -> None:
+    def _store_all(self, op: memory.Store, scalar: Type, pointer: Lanes, value: Lanes) -> None:
         p = self.points
         size = size_of(scalar)
         b = p.builders[-1]
@@ -312,7 +313,7 @@ class Access:
         elif pointer.is_ramp:
             step = pointer.step.integer
             if step == size:
-                b.store(p.math.widen(value), pointer.v, align=size)
+                self._store_vector(op, p.math.widen(value), pointer.v, size)
             elif step == -size:
                 turned = self._reversed(len(p.builders) - 1, p.math.widen(value))
                 b.store(turned, b.gep(pointer.v, -(p.n - 1) * size), align=size)
@@ -323,6 +324,14 @@ class Access:
             p.kernel.count("scatter", p.mode)
             every = const(self._mask_type(), 1)
             b.scatter(p.math.widen(value), p.math.widen(pointer), every, align=size)
+
+    def _store_vector(self, op: memory.Store, value: V, address: V, size: int) -> None:
+        p = self.points
+        if p.mode is Mode.INTERIOR:
+            p.contiguous.add(op)
+        streaming = op in p.streaming
+        align = size * p.n if streaming else size
+        p.builders[-1].store(value, address, align=align, nontemporal=streaming)
 
     def _store_masked(self, scalar: Type, pointer: Lanes, value: Lanes, mask: Lanes) -> None:
         p = self.points

@@ -23,10 +23,12 @@ from .flow import FlowWriter
 from .index import Point
 from .loops import OpenLoop
 from .memory_map import Arena, Buffer, row_major, widened
+from .modes import Mode
 from .nest import GroupWriter
 from .plan import BlockPlan, Group, Planner
-from .points import Mode, Points
+from .points import Points
 from .sinks import Sink, SinkKind
+from .streams import last_level_cache, write_only
 
 if TYPE_CHECKING:
     from tritium.backends.llvm import Target
@@ -56,6 +58,10 @@ class KernelWriter:
             source.body.block, disjoint=disjoint, outer=set(), width=self.width
         ).run()
         self.counts: dict[str, int] = {}
+        self.streamed = False
+        self.write_only = (
+            write_only(source) if disjoint and target.architecture == "x86_64" else set()
+        )
         self.grid: tuple[V, V, V]
         self.program: tuple[V, V, V]
         self.function = self.module.function(
@@ -82,6 +88,9 @@ class KernelWriter:
         self.block(self.plan, 0)
         loop.b.goto(self.b.block)
         loop.close(before, first, last, 1)
+        if self.streamed:
+            # Whoever is told that the grid is done must see what bypassed the cache.
+            before.intrinsic("x86.sse.sfence", (), void, ())
         before.ret()
 
     def _read_arguments(self, arguments: V) -> None:
@@ -174,6 +183,14 @@ class KernelWriter:
 
             level = points.row_level
             points.access.write_buffer(buffer, result.scalar, uniform(v, level), outer)
+
+    def streams(self, written: int) -> V:
+        """Whether programs that write ``written`` bytes each outgrow the cache together."""
+        self.streamed = True
+        b = self.entry
+        programs = b.mul(b.mul(self.grid[0], self.grid[1]), self.grid[2])
+        least = -(-last_level_cache() // 2 // written)
+        return b.icmp("sge", programs, const(i64, least))
 
     def count(self, what: str, mode: Mode) -> None:
         """Note a slow access form, for the dump; the version that assumes nothing has any."""

@@ -14,23 +14,29 @@ the documented order whichever way is taken.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from tritium.backends.emit import Block, Builder, V, const, i64
 from tritium.ir.core import Value
+from tritium.ops import memory
 
-from .facts import weight
+from .access import size_of
+from .facts import root, weight
 from .index import ZERO, Index, Point
 from .lanes import Lanes
 from .loops import OpenLoop
+from .modes import Mode
 from .plan import Group
-from .points import Mode, Points
+from .points import Points
 from .reductions import PARTIALS, Reducer, make_reducer
 from .sinks import Sink, SinkKind
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter
 
+LINE = 64
+"""Bytes of a cache line."""
 HEAVY = 24
 """Weight of a body above which unrolling more than twice only adds code."""
 
@@ -164,20 +170,19 @@ class SubnestWriter:
 
     def _fast(self, start: Block, join: Block) -> None:
         """Interior and boundary loops under the assumption that nothing linear wraps."""
-        function = self.kernel.function
         total = self.extent // self.chunk * self.chunk
         if total == 0:
             b = Builder(start)
             self._rest(b, Mode.BOUNDARY, const(i64, 0), const(i64, self.extent))
             b.br(join)
             return
-        interior = OpenLoop(function, Mode.INTERIOR.value)
-        self._chunk(interior.b, Mode.INTERIOR, interior.index, self.unroll)
+        interior = self._interior(Mode.INTERIOR.value)
+        streams = self._streams()
         assumed = self.points.assumed
         masked = bool(assumed.rows or assumed.lower or assumed.upper)
         b = Builder(start)
         if not masked:
-            interior.close(b, const(i64, 0), const(i64, total), self.chunk)
+            self._run_interior(b, interior, streams, const(i64, 0), const(i64, total))
             self._rest(b, Mode.INTERIOR, const(i64, total), const(i64, self.extent))
             b.br(join)
             return
@@ -185,9 +190,61 @@ class SubnestWriter:
         end = self._end_of_stores()
         if assumed.lower:
             self._rest(b, Mode.BOUNDARY, const(i64, 0), low, whole=True)
-        interior.close(b, low, high, self.chunk)
+        self._run_interior(b, interior, streams, low, high)
         self._rest(b, Mode.BOUNDARY, high, end)
         b.br(join)
+
+    def _interior(self, name: str) -> OpenLoop:
+        """The loop over whole chunks, its bounds still open."""
+        loop = OpenLoop(self.kernel.function, name)
+        self._chunk(loop.b, Mode.INTERIOR, loop.index, self.unroll)
+        return loop
+
+    def _streams(self) -> list[memory.Store]:
+        """Stores of whole vectors to outputs that nothing reads: candidates for streaming."""
+        points = self.points
+        if len(self.rows) > 1 or self.width < self.kernel.width:
+            return []
+        return [
+            sink.store
+            for sink in self.sinks
+            if sink.store is not None
+            and sink.store in points.contiguous
+            and root(sink.store.pointer) in self.kernel.write_only
+        ]
+
+    def _run_interior(
+        self, b: Builder, loop: OpenLoop, streams: list[memory.Store], low: V, high: V
+    ) -> None:
+        """The interior loop, in a streaming version too where its stores qualify."""
+        if not streams:
+            loop.close(b, low, high, self.chunk)
+            return
+        self.points.streaming = set(streams)
+        streamed = self._interior("streaming")
+        self.points.streaming = set()
+        function = self.kernel.function
+        quick, plain, after = (function.block(n) for n in ("stream", "plain", "after"))
+        b.cbr(self._may_stream(streams), quick, plain)
+        for block, version in ((quick, streamed), (plain, loop)):
+            inner = Builder(block)
+            version.close(inner, low, high, self.chunk)
+            inner.br(after)
+        b.goto(after)
+
+    def _may_stream(self, streams: list[memory.Store]) -> V:
+        """Whether the grid writes enough, and this row's first element begins a line."""
+        written = sum(
+            math.prod(store.pointer.shape) * size_of(store.value.scalar) for store in streams
+        )
+        holds = self.kernel.streams(written)
+        row = self.row
+        for sink in self.sinks:
+            if sink.store in streams and sink.store is not None:
+                start = self.points.at(sink.store.pointer, self.points.row(self.point(sink, ZERO)))
+                low_bits = row.and_(row.ptrtoint(start.v, i64), const(i64, LINE - 1))
+                holds = row.and_(holds, row.icmp("eq", low_bits, const(i64, 0)))
+        return holds
 
     def _interior_range(self, total: int) -> tuple[V, V]:
         """Where the interior loop runs, in whole chunks; empty where a row mask is false."""

@@ -13,7 +13,6 @@ The conditions of an assumption are collected in ``Assumptions`` for the loop's 
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -30,17 +29,10 @@ from tritium.ops.shape import Reshape
 from .access import Access
 from .index import SHAPE_OPS, ZERO, Index, Point, map_point, operand_of, splits_axis
 from .lanes import LaneMath, Lanes, ramp, uniform, vector
+from .modes import Mode
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter
-
-
-class Mode(enum.Enum):
-    """Which assumptions the code being written may make."""
-
-    INTERIOR = "interior"
-    BOUNDARY = "boundary"
-    GENERIC = "generic"
 
 
 @dataclass
@@ -81,6 +73,10 @@ class Points:
         self.block = block
         """The rows of a block that is transposed in registers."""
         self.transposed: dict[Any, list[V]] = {}
+        self.contiguous: set[Op] = set()
+        """Stores that the interior carries out as whole vectors."""
+        self.streaming: set[memory.Store] = set()
+        """Stores that bypass the cache in the version being written."""
         self.builders = list(builders)
         self.row_level = len(builders) - 1
         self.row_values = row_values
