@@ -45,9 +45,18 @@ class CpuKernel:
     slow: dict[str, int]
 
 
+def symbol_of(function: Function) -> str:
+    """The name of a kernel's entry.
+
+    The dot keeps it apart from functions of the C library that the code may call (``exp``,
+    ``memset``): a kernel may have the name of any.
+    """
+    return f"{function.name}.kernel"
+
+
 def write_module(function: Function, target: Target, *, disjoint: bool) -> KernelWriter:
     """The kernel as LLVM IR, not yet optimised."""
-    writer = KernelWriter(function, target, disjoint=disjoint, name=function.name)
+    writer = KernelWriter(function, target, disjoint=disjoint, name=symbol_of(function))
     writer.write()
     return writer
 
@@ -68,7 +77,7 @@ def compile_kernel(
     module: Any = llvm.optimise(text, target, times)
     return CpuKernel(
         object=llvm.emit_object(module, times),
-        entry=function.name,
+        entry=symbol_of(function),
         scratch_bytes=writer.arena.peak,
         alias_pairs=tuple(alias_pairs(function)) if disjoint else (),
         written=written_parameters(function),

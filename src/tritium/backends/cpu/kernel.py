@@ -29,6 +29,7 @@ from .plan import BlockPlan, Group, Planner
 from .points import Points
 from .sinks import Sink, SinkKind
 from .streams import last_level_cache, write_only
+from .x86_rules import X86
 
 if TYPE_CHECKING:
     from tritium.backends.llvm import Target
@@ -58,6 +59,8 @@ class KernelWriter:
             source.body.block, disjoint=disjoint, outer=set(), width=self.width
         ).run()
         self.counts: dict[str, int] = {}
+        self.rules = (X86,) if target.architecture == "x86_64" else ()
+        """Tables of lowering rules tried before the common one."""
         self.streamed = False
         self.write_only = (
             write_only(source) if disjoint and target.architecture == "x86_64" else set()

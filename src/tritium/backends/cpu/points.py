@@ -404,7 +404,7 @@ class Points:
     def elementwise(self, op: Op, operands: list[Lanes]) -> Lanes:
         """Apply the operation's lowering rule, on scalars where no operand varies."""
         level = max((x.level for x in operands), default=0)
-        rule = rule_of(op)
+        rule = rule_of(op, *self.kernel.rules)
         b = self.builders[level]
         if all(x.is_uniform for x in operands):
             lowering = Lowering(b, self.kernel.target, 1)

@@ -94,7 +94,11 @@ class Combiner:
     def combine(self, b: Builder, left: list[V], right: list[V], count: int) -> list[V]:
         lowering = Lowering(b, self.kernel.target, count)
         if self.template is not None:
-            return [rule_of(self.template)(lowering, self.template, left[0], right[0])]
+            return [
+                rule_of(self.template, *self.kernel.rules)(
+                    lowering, self.template, left[0], right[0]
+                )
+            ]
         assert isinstance(self.op, reduce.Reduce)
         return self._inline(lowering, left + right)
 
@@ -115,7 +119,7 @@ class Combiner:
                 known[each.result] = self._splat(lowering, self.kernel.constant(each))
                 continue
             operands = [read(value) for value in each.operands]
-            known[each.result] = rule_of(each)(lowering, each, *operands)
+            known[each.result] = rule_of(each, *self.kernel.rules)(lowering, each, *operands)
         raise InternalError("a combine region without control.yield")
 
     def _outside(self, lowering: Lowering, value: Value) -> V:
