@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-import tritium
-
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "docs" / "_build"
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,})(?P<info>[^`]*)$")
@@ -39,23 +37,28 @@ def program_of(page: str) -> str:
     return "\n".join(program) + "\n"
 
 
-def pages() -> list[Path]:
+def programs() -> dict[str, str]:
+    """The programs of the pages that have one, by the page's path."""
     inside = [path for path in (ROOT / "docs").rglob("*.md") if not path.is_relative_to(BUILT)]
-    return [ROOT / "README.md", *sorted(inside)]
+    found = {
+        str(page.relative_to(ROOT)): program_of(page.read_text(encoding="utf-8"))
+        for page in (ROOT / "README.md", *sorted(inside))
+    }
+    return {page: program for page, program in found.items() if program.strip()}
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_examples_of_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = program_of(page.read_text(encoding="utf-8"))
-    if not program.strip():
-        pytest.skip("no runnable example on this page")
-    if not hasattr(tritium, "jit"):
-        pytest.skip("tritium.jit doesn't stand yet")
+@pytest.mark.parametrize("page", programs())
+def test_examples_of_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = programs()[page]
     monkeypatch.chdir(tmp_path)
     # A real file: kernels find their source, tracebacks show the page's lines.
-    script = tmp_path / f"{page.stem}.py"
+    script = tmp_path / f"{Path(page).stem}.py"
     script.write_text(program, encoding="utf-8")
     runpy.run_path(str(script), run_name="__main__")
+
+
+def test_the_first_pages_have_programs() -> None:
+    assert {"README.md", str(Path("docs", "getting-started.md"))} <= programs().keys()
 
 
 def test_blocks_keep_their_lines_and_tags_are_honoured() -> None:
@@ -67,7 +70,5 @@ def test_blocks_keep_their_lines_and_tags_are_honoured() -> None:
 
 
 def test_other_languages_are_left_out() -> None:
-    assert (
-        program_of("```console\n$ ./dev demo\n```\n````md\n```python\n1/0\n```\n````\n").split()
-        == []
-    )
+    page = "```console\n$ ./dev demo\n```\n````md\n```python\n1/0\n```\n````\n"
+    assert program_of(page).split() == []
