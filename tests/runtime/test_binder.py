@@ -290,6 +290,26 @@ def test_the_key_tells_apart_what_is_compiled_differently() -> None:
     assert len(set(constants)) == 5
 
 
+@pytest.mark.parametrize(
+    "group, name, value",
+    [
+        (knobs.cpu, "target", "x86-64-v2"),
+        (knobs.cpu, "features", "-avx2"),
+        (knobs.language, "fp32_default", "ieee"),
+        (knobs.language, "default_fp_fusion", True),
+        (knobs.runtime, "debug", True),
+    ],
+)
+def test_keys_tell_the_options_apart_that_code_depends_on(
+    group: Any, name: str, value: Any
+) -> None:
+    before = bind(one, 3).key
+    with group.scope():
+        setattr(group, name, value)
+        assert bind(one, 3).key != before
+    assert bind(one, 3).key == before
+
+
 # ---- devices -------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from tritium import knobs
 from tritium.diagnostics import error
 from tritium.frontend import specialize
 from tritium.frontend.specialize import ConstantSpec, Parameter, Spec, TupleSpec
@@ -33,7 +34,7 @@ class Bound:
 
     ``values`` holds every parameter by name as the caller gave it, defaults included; ``described``
     the same with an ``ArrayArgument`` in place of each array, in tuples too; ``specs`` what is
-    compiled for. ``key`` finds compiled code: it is equal for launches that can share it.
+    compiled for.
     """
 
     values: dict[str, Any]
@@ -43,7 +44,12 @@ class Bound:
 
     @property
     def key(self) -> Any:
-        return (tuple(self.specs.values()), self.options)
+        """Finds compiled code: equal for launches that can share it, now.
+
+        Of the knobs it has those that code depends on and that are no options of the launch.
+        """
+        cpu = (knobs.cpu.target, knobs.cpu.features)
+        return (tuple(self.specs.values()), self.options, cpu, knobs.language.fp32_default)
 
     def leaves(self) -> Iterator[tuple[str, Spec, Any]]:
         """Name, spec and described value of each run-time parameter, tuples element by element.
