@@ -75,3 +75,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if marked and (reason := why_no_gpu()):
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=f"needs a GPU: {reason}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The shares that the random programs of tests/fuzz counted, in whichever process they ran."""
+    counted = [
+        value
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        for name, value in getattr(report, "user_properties", ())
+        if name == "random programs" and report.when == "call"
+    ]
+    if counted:
+        from tests.fuzz import tally
+
+        terminalreporter.section("random tile programs")
+        for line in tally.lines(counted):
+            terminalreporter.write_line(line)

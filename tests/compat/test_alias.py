@@ -83,7 +83,7 @@ def test_what_is_missing_is_named() -> None:
     triton = importlib.import_module("triton")
     assert not hasattr(triton, "set_allocator")
     with pytest.raises(AttributeError, match=r"triton.set_allocator is not part of Tritium"):
-        triton.set_allocator
+        _ = triton.set_allocator
     with pytest.raises(ImportError, match="make_backend"):
         exec("from triton.compiler import make_backend")
 

@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 from tritium.diagnostics import ArgumentTypeError, ArgumentValueError, LaunchError
 from tritium.ir import dtypes
 from tritium.runtime import arrays
-from tritium.runtime.arrays import EVERYWHERE, ArrayArgument, MockTensor, TensorWrapper
+from tritium.runtime.arrays import EVERYWHERE, ArrayArgument, Elsewhere, MockTensor, TensorWrapper
 
 
 def described(value: Any) -> ArrayArgument:
@@ -154,9 +154,12 @@ class OnADevice:
 
 
 def test_cuda_array_interface_without_cuda() -> None:
-    with pytest.raises(LaunchError) as caught:
+    with pytest.raises(Elsewhere, match="a CUDA device") as caught:
         described(OnADevice())
-    assert caught.value.code == "E0513"
+    assert not caught.value.tensor
+    problem = arrays.elsewhere(caught.value, "kernel", "pair.1")
+    assert isinstance(problem, LaunchError)
+    assert (problem.code, problem.argument) == ("E0513", "pair")
 
 
 class Exchanged:
@@ -197,7 +200,7 @@ def test_dlpack_tells_read_only_arrays() -> None:
 def test_dlpack_elsewhere() -> None:
     value = Exchanged(np.zeros(4, np.int32))
     value.device = (2, 1)
-    with pytest.raises(LaunchError, match="cuda:1"):
+    with pytest.raises(Elsewhere, match="cuda:1"):
         described(value)
     value.device = (3, 0)
     assert described(value).device == "cpu"
@@ -213,6 +216,7 @@ class Tensor:
 
     def __init__(self, array: Any, dtype: Any = "torch.float32", device: str = "cpu") -> None:
         self.array = array
+        self.shape = array.shape
         self.dtype = dtype
         self.device = device
 
@@ -231,8 +235,11 @@ def test_objects_with_data_ptr() -> None:
 
 
 def test_objects_with_data_ptr_elsewhere_or_of_other_types() -> None:
-    with pytest.raises(LaunchError, match="cuda:0"):
-        described(Tensor(np.zeros(4), device="cuda:0"))
+    far = Tensor(np.zeros(4), device="cuda:0")
+    with pytest.raises(Elsewhere, match="cuda:0") as caught:
+        described(far)
+    assert caught.value.tensor
+    assert arrays.reinterpret(far, dtypes.int32).base is far
     with pytest.raises(ArgumentTypeError, match="complex64"):
         described(Tensor(np.zeros(4), "torch.complex64"))
 
@@ -258,7 +265,7 @@ def test_torch_tensors() -> None:
     assert described(torch.zeros(0)).low == described(torch.zeros(0)).high
     with pytest.raises(ArgumentTypeError, match="complex64"):
         described(torch.zeros(2, dtype=torch.complex64))
-    with pytest.raises(LaunchError, match="meta"):
+    with pytest.raises(Elsewhere, match="meta"):
         described(torch.zeros(2, device="meta"))
     with pytest.raises(ArgumentTypeError):
         described(torch.eye(2).to_sparse())

@@ -292,7 +292,7 @@ def test_the_facade() -> None:
     assert set(tritium.__all__) <= set(dir(tritium))
     assert set(tritium.__all__) == {"__version__", *tritium._PLACES, *tritium._MODULES}
     with pytest.raises(AttributeError):
-        tritium.nothing
+        _ = tritium.nothing
     stub = inspect.getsourcefile(tritium).replace(".py", ".pyi")
     with open(stub) as file:
         text = file.read()
@@ -300,7 +300,9 @@ def test_the_facade() -> None:
 
 
 def test_importing_loads_nothing() -> None:
-    script = "import sys; before = set(sys.modules); import tritium; print(set(sys.modules) - before)"
+    script = (
+        "import sys; before = set(sys.modules); import tritium; print(set(sys.modules) - before)"
+    )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert not {"numpy", "typing", "tritium.language"} & eval(out.stdout)
     assert len(eval(out.stdout)) < 10

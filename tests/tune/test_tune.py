@@ -60,9 +60,9 @@ def test_heuristics_see_arguments_and_earlier_results() -> None:
         seen.append(args)
         return tritium.next_power_of_2(args["n"])
 
-    kernel = tritium.heuristics(
-        {"BLOCK": block, "EVEN": lambda args: args["n"] == args["BLOCK"]}
-    )(KERNEL)
+    kernel = tritium.heuristics({"BLOCK": block, "EVEN": lambda args: args["n"] == args["BLOCK"]})(
+        KERNEL
+    )
     assert filled(kernel, 8) == [107] * 8
     assert filled(kernel, 10, num_warps=8, BLOCK=1) == [7] * 10
     assert seen[1]["n"] == 10
@@ -133,7 +133,9 @@ def test_pruning() -> None:
         seen.append((nargs["n"], sorted(keywords)))
         return [each for each in configs if each.kwargs["BLOCK"] >= nargs["n"]]
 
-    kernel = tritium.autotune(CONFIGS, ["n"], prune_configs_by={"early_config_prune": prune})(KERNEL)
+    kernel = tritium.autotune(CONFIGS, ["n"], prune_configs_by={"early_config_prune": prune})(
+        KERNEL
+    )
     assert filled(kernel, 12) == [7] * 12
     assert kernel.best_config is CONFIGS[2]
     assert seen == [(12, ["grid", "warmup"])]

@@ -57,7 +57,8 @@ def guarded(program: Callable[[], None]) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except Exception as problem:  # noqa: BLE001 - shown to the user, as Python would
-        sys.excepthook(type(problem), problem, _own(problem.__traceback__))
+        own = _own(problem.__traceback__)
+        sys.excepthook(type(problem), problem.with_traceback(own), own)
         return FAILED
     finally:
         sys.stdout.flush()

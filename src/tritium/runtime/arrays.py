@@ -349,7 +349,12 @@ def reinterpret(tensor: Any, dtype: DType) -> Any:
     """
     if isinstance(tensor, TensorWrapper):
         return tensor.base if dtype == tensor.base.dtype else TensorWrapper(tensor.base, dtype)
-    if describe(tensor, "reinterpret", "tensor") is None:
+    try:
+        found = describe(tensor, "reinterpret", "tensor") is not None
+    except Elsewhere:
+        # It is an array; where it is matters to a launch.
+        found = True
+    if not found:
         kind = type(tensor).__name__
         hint = "pass a tensor or a NumPy array"
         raise error("E0501", kernel="reinterpret", name="tensor", type=kind, hint=hint)

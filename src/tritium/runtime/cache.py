@@ -24,8 +24,8 @@ MAGIC = b"tritium kernel 1\n"
 SUFFIX = ".kernel"
 FOLDER = "kernels"
 _DIGEST = hashlib.sha256().digest_size
-# Whose text decides what code comes out for an IR; a name ends a file or is a folder.
-_COMPILER = ("ir", "ops", "passes", "backends", "language")
+# The rooms whose text decides what code comes out for an IR, and what an entry holds.
+_COMPILER = ("ir", "ops", "passes", "backends", "runtime")
 
 _warned: set[str] = set()
 

@@ -85,10 +85,10 @@ def _argument_range(call: Loc, argument: str, names: list[str]) -> Loc | None:
     return Loc(call.file, *begin, *end, call.function)
 
 
-def _expression(call: ast.Call, argument: str, names: list[str]) -> ast.expr | None:
+def _expression(call: ast.Call, argument: str, names: list[str]) -> ast.expr | ast.keyword | None:
     for keyword in call.keywords:
         if keyword.arg == argument:
-            return keyword.value
+            return keyword
     if argument == "grid":
         return call.func.slice if isinstance(call.func, ast.Subscript) else None
     if argument not in names:

@@ -63,9 +63,11 @@ def run(
         if not warmup:
             _interpret(kernel, bound, grid)
         return None
-    compiled = compiled_for(kernel, bound, warmup)
-    if compiled is not None and not warmup:
-        extents = resolve_grid(grid, bound.values, kernel.__name__)
+    if warmup:
+        return compiled_for(kernel, bound, warmup)
+    extents = resolve_grid(grid, bound.values, kernel.__name__)
+    compiled = compiled_for(kernel, bound)
+    if compiled is not None:
         compiled.launch(bound, extents)
     return compiled
 

@@ -27,7 +27,7 @@ ENTRY_TYPE = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
 )
 ALIGNMENT = 64
-"""Of scratch memory and argument buffers, in bytes."""
+"""Of scratch memory, in bytes; compiled code relies on it."""
 KEPT_SCRATCH = 1 << 24
 """A thread keeps scratch memory of up to so many bytes for later launches."""
 WORTH_WAKING = 60e-6

@@ -12,7 +12,7 @@ from filecheck.matcher import Matcher
 from filecheck.options import Options
 from filecheck.parser import Parser, pattern_for_opts
 from tests.backends.cpu import kernels
-from tests.backends.three_way import run_eager, traced
+from tests.backends.three_way import run_cpu, run_eager, traced
 
 from tritium.backends import llvm
 from tritium.backends.cpu import CpuKernel, compile_kernel
@@ -241,8 +241,6 @@ def test_code_is_the_same_each_time(wide: Target) -> None:
 
 @pytest.mark.parametrize("name", ["add", "transpose", "shift"])
 def test_examples_compute_what_eager_mode_does(name: str) -> None:
-    from tests.backends.three_way import run_cpu
-
     function, arguments, grid = kernels.example(name)
     want = run_eager(function, arguments, grid)
     got, _ = run_cpu(function, arguments, grid)

@@ -15,16 +15,17 @@ the documented order whichever way is taken.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tritium.backends.emit import Block, Builder, V, const, i64
-from tritium.ir.core import Value
+from tritium.backends.emit import Block, Builder, V, const, i1, i64
+from tritium.ir.core import Op, Value
 from tritium.ops import memory
 
 from .access import size_of
 from .facts import root, weight
 from .index import ZERO, Index, Point
-from .lanes import Lanes
+from .lanes import Lanes, uniform
 from .loops import OpenLoop
 from .modes import Mode
 from .plan import Group
@@ -139,13 +140,11 @@ class SubnestWriter:
         fast, generic, join = (function.block(n) for n in ("fast", "generic", "join"))
         self._fast(fast, join)
         linear = self.points.assumed.linear
-        guarded = [condition for condition in linear if condition.integer != 1]
+        guarded = [condition for condition in linear if condition.v.integer != 1]
         if guarded:
             self._generic(generic, join)
-            holds = guarded[0]
-            for condition in guarded[1:]:
-                holds = self.row.and_(holds, condition)
-            self.row.cbr(holds, fast, generic, weights=(1000, 1))
+            holds = self._fold(guarded, lambda b, x, y: b.and_(x, y))
+            self.row.cbr(holds.v, fast, generic, weights=(1000, 1))
         else:
             function.blocks.remove(generic)
             self.row.br(fast)
@@ -246,39 +245,51 @@ class SubnestWriter:
                 holds = row.and_(holds, row.icmp("eq", low_bits, const(i64, 0)))
         return holds
 
+    def _fold(self, parts: list[Lanes], combine: Callable[[Builder, V, V], V]) -> Lanes:
+        """Uniform values combined, each step at the outermost level that knows its operands."""
+        whole, *others = sorted(parts, key=lambda part: part.level)
+        for part in others:
+            b = self.points.builders[part.level]
+            whole = uniform(combine(b, whole.v, part.v), part.level)
+        return whole
+
     def _interior_range(self, total: int) -> tuple[V, V]:
         """Where the interior loop runs, in whole chunks; empty where a row mask is false."""
-        b = self.row
         assumed = self.points.assumed
-        low, high = const(i64, 0), const(i64, total)
-        for bound in assumed.upper:
-            high = b.smin(high, bound)
-        for condition in assumed.rows:
-            high = b.select(condition, high, const(i64, 0))
-        size = const(i64, self.chunk)
+        size, end = const(i64, self.chunk), uniform(const(i64, total), 0)
+        high = self._fold([end, *assumed.upper], lambda b, x, y: b.smin(x, y))
+        b = self.points.builders[high.level]
+        last = b.mul(b.udiv(high.v, size), size)
+        first = const(i64, 0)
         if assumed.lower:
-            for bound in assumed.lower:
-                low = b.smax(low, bound)
-            low = b.mul(b.udiv(b.add(low, const(i64, self.chunk - 1)), size), size)
-            low = b.smin(low, const(i64, total))
-        high = b.mul(b.udiv(high, size), size)
-        return low, b.smax(low, high)
+            low = self._fold(assumed.lower, lambda b, x, y: b.smax(x, y))
+            b = self.points.builders[low.level]
+            first = b.mul(b.udiv(b.add(low.v, const(i64, self.chunk - 1)), size), size)
+            first = b.smin(first, const(i64, total))
+        if assumed.rows:
+            rows = self._fold(assumed.rows, lambda b, x, y: b.and_(x, y))
+            last = self.row.select(rows.v, last, const(i64, 0))
+        return first, last if first.integer == 0 else self.row.smax(first, last)
 
     def _end_of_stores(self) -> V:
         """Positions from here on are masked off in every sink, so nothing is left to do there."""
         whole = const(i64, self.extent)
         if len(self.rows) > 1 or any(sink.kind is not SinkKind.STORE for sink in self.sinks):
             return whole
-        end = const(i64, 0)
-        for sink in self.sinks:
-            mine = whole
-            for bound in self.points.store_bounds.get(sink.op, ()):
-                mine = (
-                    self.row.select(bound, mine, const(i64, 0))
-                    if bound.type.bits == 1
-                    else self.row.smin(mine, bound)
-                )
-            end = self.row.smax(end, mine)
+        ends = [self._end_of_store(sink.op) for sink in self.sinks]
+        return self._fold(ends, lambda b, x, y: b.smax(x, y)).v
+
+    def _end_of_store(self, op: Op) -> Lanes:
+        noted = self.points.store_bounds.get(op, ())
+        bounds = [bound for bound in noted if bound.v.type is i64]
+        rows = [row for row in noted if row.v.type is i1]
+        end = uniform(const(i64, self.extent), 0)
+        end = self._fold([end, *bounds], lambda b, x, y: b.smin(x, y))
+        if rows:
+            holds = self._fold(rows, lambda b, x, y: b.and_(x, y))
+            level = max(end.level, holds.level)
+            b = self.points.builders[level]
+            end = uniform(b.select(holds.v, end.v, const(i64, 0)), level)
         return end
 
     def _generic(self, start: Block, join: Block) -> None:

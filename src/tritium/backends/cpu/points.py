@@ -41,13 +41,13 @@ class Assumptions:
 
     ``linear``: conditions under which no linear integer wraps. ``rows``: masks that are uniform
     over the lanes. ``lower``/``upper``: bounds of the lane axis between which every interval mask
-    is true, as i64 values known before the loop.
+    is true, as i64 values. All are uniform and known before the loop.
     """
 
-    linear: list[V] = field(default_factory=list)
-    rows: list[V] = field(default_factory=list)
-    lower: list[V] = field(default_factory=list)
-    upper: list[V] = field(default_factory=list)
+    linear: list[Lanes] = field(default_factory=list)
+    rows: list[Lanes] = field(default_factory=list)
+    lower: list[Lanes] = field(default_factory=list)
+    upper: list[Lanes] = field(default_factory=list)
 
 
 _ORDERED = {
@@ -86,11 +86,11 @@ class Points:
         self.math = LaneMath(self.builders, 1)
         self.access = Access(self)
         self.assumed = Assumptions()
-        self.store_bounds: dict[Op, list[V]] = {}
+        self.store_bounds: dict[Op, list[Lanes]] = {}
         """What masks of stores were assumed to be: row masks (i1) and upper bounds (i64)."""
         self._storing: Op | None = None
         self._linear_keys: set[Any] = set()
-        self._intervals: dict[Any, tuple[bool, V]] = {}
+        self._intervals: dict[Any, tuple[bool, Lanes]] = {}
         self._merged: dict[tuple[tuple[Index, int], ...], Index] = {}
         self._outer_memo: dict[Any, Lanes] = {}
         self._inner_memo: dict[Any, Lanes] = {}
@@ -270,14 +270,15 @@ class Points:
             self.assumed.linear.append(self._stays_in_range(value, here, row, moving))
         return True
 
-    def _stays_in_range(self, value: Value, x: Lanes, row: Point, moving: list[int]) -> V:
+    def _stays_in_range(self, value: Value, x: Lanes, row: Point, moving: list[int]) -> Lanes:
         """Whether an affine integer stays within its type at every corner of the inner loops."""
         scalar = value.scalar
         assert isinstance(scalar, DType)
         signed = scalar.is_int_signed()
         wide = i64 if scalar.bits < 64 else i128
-        b = self.builders[self.row_level]
-        start = self.at(value, row).v
+        first_lane = self.at(value, row)
+        level = max(first_lane.level, x.stride_level)
+        b, start = self.builders[level], first_lane.v
         first = b.int_cast(start, wide, signed=signed)
         step = b.int_cast(x.step, wide, signed=True)
         corners = [first, b.add(first, b.mul(step, const(wide, self.extent - 1)))]
@@ -291,7 +292,7 @@ class Points:
             low = b.icmp("sge", corner, const(wide, scalar.get_int_min_value()))
             high = b.icmp("sle", corner, const(wide, scalar.get_int_max_value()))
             holds = b.and_(holds, b.and_(low, high))
-        return holds
+        return uniform(holds, level)
 
     # Masks.
 
@@ -313,18 +314,18 @@ class Points:
         mask = self.at(value, point)
         if self.mode is Mode.INTERIOR and mask.is_uniform and mask.level <= self.row_level:
             if mask.v.integer is None:
-                if all(known.text != mask.v.text for known in self.assumed.rows):
-                    self.assumed.rows.append(mask.v)
-                self._note_store(mask.v)
+                if all(known.v.text != mask.v.text for known in self.assumed.rows):
+                    self.assumed.rows.append(mask)
+                self._note_store(mask)
             elif mask.v.integer == 0:
                 return mask
             return uniform(true, 0)
         return mask
 
-    def _note_store(self, bound: V) -> None:
+    def _note_store(self, bound: Lanes) -> None:
         if self._storing is not None:
             noted = self.store_bounds.setdefault(self._storing, [])
-            if all(known.text != bound.text for known in noted):
+            if all(known.v.text != bound.v.text for known in noted):
                 noted.append(bound)
 
     def store_mask(self, op: memory.Store, point: Point) -> Lanes:
@@ -365,19 +366,21 @@ class Points:
 
     def _find_interval(
         self, value: Value, step: int, bound: Lanes, relation: str, point: Point
-    ) -> tuple[bool, V]:
+    ) -> tuple[bool, Lanes]:
         self.assume_linear(value, point)
         scalar = value.scalar
         assert isinstance(scalar, DType)
         signed = scalar.is_int_signed()
         wide = i64 if scalar.bits < 64 else i128
-        b = self.builders[self.row_level]
-        first = b.int_cast(self.at(value, self.row(point)).v, wide, signed=signed)
+        start = self.at(value, self.row(point))
+        level = max(start.level, bound.level)
+        b = self.builders[level]
+        first = b.int_cast(start.v, wide, signed=signed)
         room = b.sub(b.int_cast(bound.v, wide, signed=signed), first)
         if step < 0:
             relation = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}[relation]
             room, step = b.sub(const(wide, 0), room), -step
-        return relation in ("lt", "le"), self._bound(b, room, step, relation)
+        return relation in ("lt", "le"), uniform(self._bound(b, room, step, relation), level)
 
     def _bound(self, b: Builder, room: V, step: int, relation: str) -> V:
         """step * i <relation> room as a bound of i, clamped to the axis."""
