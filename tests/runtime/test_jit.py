@@ -177,7 +177,7 @@ def test_stages(compiled: Any) -> None:
     for name in ("ttir", "optimised"):
         assert parse_function(stages[name]).name == "double"
     assert "define" in stages["llir"]
-    assert "double:" in stages["asm"]
+    assert "double.kernel:" in stages["asm"]
     assert stages["object"][:4] in (b"\x7fELF", b"\xcf\xfa\xed\xfe") or sys.platform == "win32"
     assert compiled.kernel == stages["object"]
     assert "memory.store" in stages["nests"]

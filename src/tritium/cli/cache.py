@@ -43,7 +43,7 @@ def size() -> None:
 def list_entries() -> None:
     """One line a kernel: name in the cache, size, name of the function."""
     for name, length, facts in store.entries():
-        what = "damaged" if facts is None else facts.get("entry", "").removesuffix(".kernel")
+        what = "damaged" if facts is None else facts.get("kernel", "").removesuffix(".kernel")
         click.echo(f"{name[:16]}  {_bytes(length):>10}  {what}")
 
 

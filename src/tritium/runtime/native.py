@@ -136,7 +136,7 @@ class NativeCode:
         cached = kernel is not None
         if kernel is None:
             kernel = self._guarded("compiling", lambda: self._compile(disjoint))
-            cache.store(name, _kept(kernel))
+            cache.store(name, _kept(self._function.name, kernel))
         made = kernel
         library = self._guarded("linking", lambda: llvm.link(made.object, [made.entry]))
         call = ENTRY_TYPE(library.address(made.entry))
@@ -193,8 +193,9 @@ class NativeCode:
 # ---- the cache -----------------------------------------------------------------------------------
 
 
-def _kept(kernel: Code) -> cache.Entry:
+def _kept(name: str, kernel: Code) -> cache.Entry:
     facts = {
+        "kernel": name,
         "entry": kernel.entry,
         "scratch_bytes": kernel.scratch_bytes,
         "alias_pairs": kernel.alias_pairs,
