@@ -23,7 +23,6 @@ from tritium.ir.dtypes import DType, Type, float64
 from tritium.ir.tracer import tracing
 from tritium.ir.types import shaped
 from tritium.ops.codecs import convert, decode
-from tritium.ops.memory import storage
 from tritium.ops.spec import (
     Agreement,
     Array,
@@ -138,7 +137,7 @@ def evaluate_case(case: Case) -> list[Array]:
     assert len(results) == len(types), f"{case.label}: {len(results)} results, {types} inferred"
     arrays = [np.asarray(result) for result in results]
     for array, type in zip(arrays, types):
-        expected = (storage(type.scalar), type.shape)
+        expected = (type.scalar.numpy, type.shape)
         assert (array.dtype, array.shape) == expected, f"{case.label}: {array.dtype}, {type}"
     return arrays + list(buffers.values())
 
@@ -214,8 +213,8 @@ def disagreement(
     got, want = np.asarray(got), np.asarray(want)
     if got.shape != want.shape:
         return f"shape {got.shape}, expected {want.shape}"
-    if got.dtype != storage(dtype):
-        return f"stored as {got.dtype}, expected {storage(dtype)}"
+    if got.dtype != dtype.numpy:
+        return f"stored as {got.dtype}, expected {dtype.numpy}"
     got, want = got.reshape(-1), want.reshape(-1)
     with np.errstate(all="ignore"):
         if not (isinstance(dtype, DType) and dtype.is_floating()):

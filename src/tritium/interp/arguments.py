@@ -12,7 +12,6 @@ from tritium.ir.core import ConcreteValue
 from tritium.ir.dtypes import DType, Type
 from tritium.ir.types import PointerType
 from tritium.ops.create import Constant
-from tritium.ops.memory import storage
 from tritium.ops.tile import Tile
 from tritium.ops.tuples import TileTuple
 
@@ -106,6 +105,6 @@ def parameter_data(type: Type, argument: Any) -> tuple[Array, Range | None]:
             raise TypeError(f"the parameter is {type}, the argument {argument.type}")
         return argument.data(), owned
     if isinstance(type, PointerType):
-        return np.array(int(argument), storage(type)), owned
+        return np.array(int(argument), type.numpy), owned
     assert isinstance(type, DType)
     return Scalar(type, argument).data(), owned

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from tritium.diagnostics import InternalError, Loc, TritiumError, error
 from tritium.ir.core import Op
 from tritium.ir.dtypes import Type
-from tritium.ops.memory import storage
 
 from .frames import current_loc
 from .memory import Addresses, Fault, Memory, lanes_of
@@ -186,7 +185,7 @@ def conform(op: Op, type: Type, data: Any, over_lanes: bool = False) -> Array:
     """
     array = np.asarray(data)
     fits = over_lanes or array.shape == type.shape
-    if array.dtype != storage(type.scalar) or not fits:
+    if array.dtype != type.scalar.numpy or not fits:
         raise InternalError(
             f"{op.mnemonic} evaluates to {array.dtype} {array.shape}, its type is {type}"
         )

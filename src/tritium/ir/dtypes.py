@@ -159,6 +159,32 @@ class Type:
         """Element type of a tile, the type itself for everything else."""
         return self
 
+    @property
+    def mnemonic(self) -> str:
+        """Spelling in signatures and in the IR's text form: ``i32``, ``*kfp32``, ``tile<4x8xi1>``.
+
+        Raises AttributeError for what has none.
+        """
+        raise AttributeError(f"{type(self).__name__} has no mnemonic")
+
+    @property
+    def primitive_bitwidth(self) -> int:
+        """Width of a value in bits, 64 for pointers; AttributeError for tiles."""
+        raise AttributeError(f"{self} is no element type")
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes that an element takes in memory; AttributeError for tiles."""
+        raise AttributeError(f"{self} is no element type")
+
+    @property
+    def numpy(self) -> NumpyDType:
+        """The dtype of NumPy arrays that store elements, uint64 for addresses.
+
+        AttributeError for tiles.
+        """
+        raise AttributeError(f"{self} is no element type")
+
     def is_block(self) -> bool:
         """Whether this is a tile type."""
         return False

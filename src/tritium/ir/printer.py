@@ -55,8 +55,7 @@ def function_text(function: Function, locations: bool = False) -> str:
 
 def type_text(type: Type) -> str:
     """A type's text form: ``i32``, ``*kfp32``, ``tile<4x8xfp32>``."""
-    mnemonic: str = type.mnemonic  # type: ignore[attr-defined]
-    return mnemonic
+    return type.mnemonic
 
 
 def attribute_text(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .dtypes import DType, Type
+from .dtypes import DType, NumpyDType, Type, uint64
 
 MAX_TILE_NUMEL = 1 << 20
 """Most elements a tile may have, as Triton's TRITON_MAX_TENSOR_NUMEL."""
@@ -36,10 +36,6 @@ class PointerType(Type):
         return made
 
     @property
-    def scalar(self) -> Type:
-        return self
-
-    @property
     def primitive_bitwidth(self) -> int:
         return 64
 
@@ -48,30 +44,24 @@ class PointerType(Type):
         return 8
 
     @property
+    def numpy(self) -> NumpyDType:
+        return uint64.numpy
+
+    @property
     def name(self) -> str:
         return f"{'const_' if self.const else ''}pointer<{self.element_ty}>"
 
     @property
     def mnemonic(self) -> str:
         """Signature and text form: ``*fp32``, ``*kfp32`` when const, ``*<shared>fp32``."""
-        element: Any = self.element_ty
         space = "" if self.address_space == "global" else f"<{self.address_space}>"
-        return f"*{'k' if self.const else ''}{space}{element.mnemonic}"
+        return f"*{'k' if self.const else ''}{space}{self.element_ty.mnemonic}"
 
     def is_ptr(self) -> bool:
         return True
 
     def is_const(self) -> bool:
         return self.const
-
-    def is_block(self) -> bool:
-        return False
-
-    def is_floating(self) -> bool:
-        return False
-
-    def is_int(self) -> bool:
-        return False
 
     def __str__(self) -> str:
         return self.name
@@ -120,22 +110,17 @@ class TileType(Type):
     @property
     def mnemonic(self) -> str:
         """Text form: ``tile<16x64xfp32>``."""
-        element: Any = self.element_ty
-        return f"tile<{'x'.join(map(str, self._shape))}x{element.mnemonic}>"
+        return f"tile<{'x'.join(map(str, self._shape))}x{self.element_ty.mnemonic}>"
 
     @property
     def nbytes(self) -> int:
-        element: Any = self.element_ty
-        return self.numel * int(element.itemsize)
+        return self.numel * self.element_ty.itemsize
 
     def get_block_shapes(self) -> tuple[int, ...]:
         return self._shape
 
     def is_block(self) -> bool:
         return True
-
-    def is_ptr(self) -> bool:
-        return False
 
     def __str__(self) -> str:
         return self.mnemonic

@@ -98,7 +98,7 @@ class Bitcast(Op):
     dtype: DType | PointerType = attribute()
 
     def infer(self) -> Type:
-        have, want = _width(self.x.scalar), _width(self.dtype)
+        have, want = self.x.scalar.primitive_bitwidth, self.dtype.primitive_bitwidth
         if have != want or not have:
             raise error(
                 "E0206",
@@ -110,8 +110,7 @@ class Bitcast(Op):
         return like(self.x.type, self.dtype)
 
     def evaluate(self, machine: Any, x: Any) -> Any:
-        storage = self.dtype.numpy if isinstance(self.dtype, DType) else uint64.numpy
-        return np.ascontiguousarray(x).reshape(np.shape(x)).view(storage)
+        return np.ascontiguousarray(x).reshape(np.shape(x)).view(self.dtype.numpy)
 
     @classmethod
     def cases(cls) -> Iterator[Case]:
@@ -165,10 +164,6 @@ def is_narrowing(source: Type, target: Type) -> bool:
         and target.is_floating()
         and target.bits < source.bits
     )
-
-
-def _width(scalar: Type) -> int:
-    return scalar.bits if isinstance(scalar, DType) else 64
 
 
 def _no_conversion(source: Type, target: Type) -> TritiumError:

@@ -100,7 +100,7 @@ class For(Op):
     def evaluate(
         self, machine: Any, lower: Any, upper: Any, step: Any, init: tuple[Any, ...]
     ) -> tuple[Any, ...]:
-        kind = self.lower.type.numpy  # type: ignore[attr-defined]
+        kind = self.lower.type.numpy
         carried = init
         for iv in range(int(lower), int(upper), int(step)):
             carried = machine.run(self.body, (kind.type(iv), *carried))

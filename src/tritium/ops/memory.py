@@ -268,17 +268,7 @@ def _store_case(cls: type[Op], scalar: Type, shape: tuple[int, ...], parts: list
 
 def _in_memory(scalar: Type) -> np.dtype[Any]:
     """The NumPy dtype that has an element's bytes; int1 as uint8, so that any byte is legal."""
-    if scalar is int1:
-        return np.dtype(np.uint8)
-    return storage(scalar)
-
-
-def storage(scalar: Type) -> np.dtype[Any]:
-    """The NumPy dtype that holds values of a scalar type; addresses are uint64."""
-    if isinstance(scalar, PointerType):
-        return np.dtype(np.uint64)
-    kept: np.dtype[Any] = scalar.numpy  # type: ignore[attr-defined]
-    return kept
+    return np.dtype(np.uint8) if scalar is int1 else scalar.numpy
 
 
 def _require_pointer(name: str, got: Type) -> None:
@@ -305,8 +295,8 @@ def offset_pointer(pointer: Tile, offset: Tile, *, negate: bool = False) -> Tile
     A signed offset is negated in its own type, where it wraps; a narrower unsigned one, which has
     no negative, in int64. Raises E0201 where ``offset`` is no integer.
     """
-    if negate and offset.type.scalar.is_int():
-        if offset.type.scalar.is_int_unsigned() and offset.type.scalar.bits < 64:  # type: ignore[attr-defined]
+    if negate and offset.dtype.is_int():
+        if offset.dtype.is_int_unsigned() and offset.dtype.primitive_bitwidth < 64:
             offset = convert_tile(offset, int64)
         offset = METHODS["__neg__"](offset)
     pointer, offset = broadcast_tiles("pointer arithmetic", pointer, offset)
@@ -471,10 +461,4 @@ def store(
     lanes = _mask_tile("store", mask)
     if lanes is not None:
         lanes = _fit("store", "mask", lanes, shape)
-    emit_tile(
-        Store,
-        pointer=address,
-        value=METHODS["to"](values, element(address.type)),
-        mask=lanes,
-        **options,
-    )
+    emit_tile(Store, pointer=address, value=values, mask=lanes, **options)

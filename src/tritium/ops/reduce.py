@@ -45,7 +45,6 @@ from .control import Yield
 from .create import arange
 from .elementwise import compute_storage
 from .emit import SURFACE, emit, emit_tile, surface, tracer_of
-from .memory import storage
 from .select import where
 from .shape import ExpandDims, broadcast_tile, flatten, wrap_axis
 from .spec import AgreementTable, Case, Order, Reject, Sample, given
@@ -307,7 +306,7 @@ class Reduce(Op):
 
         def combine(left: Sequence[Array], right: Sequence[Array]) -> Sequence[Array]:
             merged = [np.asarray(each) for each in machine.run(self.combine, (*left, *right))]
-            if [each.dtype for each in merged] != [storage(each) for each in wanted]:
+            if [each.dtype for each in merged] != [each.numpy for each in wanted]:
                 raise _wrong_results([from_numpy(each.dtype) for each in merged], wanted)
             # A constant result comes without an axis.
             return [np.broadcast_to(each, old.shape) for each, old in zip(merged, left)]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tritium.ir.core import ConcreteValue, FieldKind, Op, Region, Value
-from tritium.ir.dtypes import DType, Type, uint64
+from tritium.ir.dtypes import DType, Type
 from tritium.ir.types import shaped
 
 from .tile import Tile
@@ -169,8 +169,7 @@ class Reject:
 
 def given(scalar: Type, *shape: int) -> Tile:
     """A tile of zeros with a known value, for ``Reject.attempt`` and tests."""
-    storage = scalar.numpy if isinstance(scalar, DType) else uint64.numpy
-    return Tile(ConcreteValue(shaped(scalar, shape), np.zeros(shape, storage)))
+    return Tile(ConcreteValue(shaped(scalar, shape), np.zeros(shape, scalar.numpy)))
 
 
 def cases_of(cls: type[Op]) -> list[Case]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 def size_of(scalar: Type) -> int:
     """Bytes of an element in memory."""
-    return scalar.itemsize  # type: ignore[attr-defined, no-any-return]
+    return scalar.itemsize
 
 
 class Access:

@@ -124,7 +124,7 @@ class KernelWriter:
     def buffer(self, value: Value, scalar: Type | None = None) -> Buffer:
         """A buffer for a whole tile, kept until the enclosing block ends."""
         scalar = scalar or value.scalar
-        size = scalar.itemsize  # type: ignore[attr-defined]
+        size = scalar.itemsize
         for extent in value.shape:
             size *= extent
         return Buffer(self.scratch(size), scalar, row_major(value.shape))
@@ -154,7 +154,7 @@ class KernelWriter:
         """A buffer for one row: the outer axes share it."""
         axes = [a for a in range(len(sink.space)) if a != sink.along or value is sink.value]
         shape = tuple(1 if axis in sink.outer else sink.space[axis] for axis in axes)
-        size = value.scalar.itemsize  # type: ignore[attr-defined]
+        size = value.scalar.itemsize
         for extent in shape:
             size *= extent
         return Buffer(self.scratch(size), value.scalar, row_major(shape))

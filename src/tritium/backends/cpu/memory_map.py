@@ -39,7 +39,7 @@ class Buffer:
 
     @property
     def itemsize(self) -> int:
-        return self.scalar.itemsize  # type: ignore[attr-defined, no-any-return]
+        return self.scalar.itemsize
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:

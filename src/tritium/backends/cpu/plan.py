@@ -262,7 +262,7 @@ class Planner:
         pointer = store.pointer
         if load.pointer is not pointer or reader.reads[load] != [writer.tokens()]:
             return False
-        size = store.value.scalar.itemsize  # type: ignore[attr-defined]
+        size = store.value.scalar.itemsize
         return injective(self.strides.of(pointer), pointer.shape, size)
 
     def _writers(self) -> list[Op]:
@@ -337,7 +337,7 @@ class Planner:
     def _sink_of(self, op: Op) -> Sink | None:
         at = self.position[op]
         if isinstance(op, memory.Store) and op.pointer.shape:
-            size = op.value.scalar.itemsize  # type: ignore[attr-defined]
+            size = op.value.scalar.itemsize
             lane = access_lane(op.pointer, size, self.strides)
             return Sink(SinkKind.STORE, op, at, op.pointer.shape, lane)
         if family_of(op) == "reduce":

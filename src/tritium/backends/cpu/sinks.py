@@ -127,7 +127,7 @@ def transposed_axis(sink: Sink, strides: Strides, width: int) -> int | None:
         return None
     reads = [(load, point) for load, points in sink.reads.items() for point in points]
     for load, point in reads:
-        size = load.result.scalar.itemsize  # type: ignore[attr-defined]
+        size = load.result.scalar.itemsize
         steps = strides.of(load.pointer)
         if LANE not in point or len(steps) != len(point):
             continue
