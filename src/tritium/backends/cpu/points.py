@@ -88,7 +88,6 @@ class Points:
         self.assumed = Assumptions()
         self.store_bounds: dict[Op, list[Lanes]] = {}
         """What masks of stores were assumed to be: row masks (i1) and upper bounds (i64)."""
-        self._storing: Op | None = None
         self._linear_keys: set[Any] = set()
         self._intervals: dict[Any, tuple[bool, Lanes]] = {}
         self._merged: dict[tuple[tuple[Index, int], ...], Index] = {}
@@ -296,35 +295,38 @@ class Points:
 
     # Masks.
 
-    def mask_at(self, value: Value, point: Point) -> Lanes:
-        """A mask's lanes; in the interior, intervals and row masks become true by assumption."""
+    def mask_at(self, value: Value, point: Point, store: Op | None = None) -> Lanes:
+        """A mask's lanes; in the interior, intervals and row masks become true by assumption.
+
+        What is assumed of the mask of a ``store`` is noted in ``store_bounds``.
+        """
         if self.mode is Mode.INTERIOR and value.shape and value not in self.kernel.buffers:
             op = value.defining_op
             if isinstance(op, logic.And):
-                x, y = self.mask_at(op.x, point), self.mask_at(op.y, point)
+                x, y = self.mask_at(op.x, point, store), self.mask_at(op.y, point, store)
                 if x.v.integer == 1:
                     return y
                 return x if y.v.integer == 1 else self.elementwise(op, [x, y])
             if isinstance(op, SHAPE_OPS) and not (isinstance(op, Reshape) and splits_axis(op)):
                 source = operand_of(op)
                 inner = map_point(op, point, ZERO, self.merge) if source.shape else ()
-                return self.mask_at(source, inner)
-            if type(op) in _ORDERED and self._assume_interval(op, point):
+                return self.mask_at(source, inner, store)
+            if type(op) in _ORDERED and self._assume_interval(op, point, store):
                 return uniform(true, 0)
         mask = self.at(value, point)
         if self.mode is Mode.INTERIOR and mask.is_uniform and mask.level <= self.row_level:
             if mask.v.integer is None:
                 if all(known.v.text != mask.v.text for known in self.assumed.rows):
                     self.assumed.rows.append(mask)
-                self._note_store(mask)
+                self._note_bound(store, mask)
             elif mask.v.integer == 0:
                 return mask
             return uniform(true, 0)
         return mask
 
-    def _note_store(self, bound: Lanes) -> None:
-        if self._storing is not None:
-            noted = self.store_bounds.setdefault(self._storing, [])
+    def _note_bound(self, store: Op | None, bound: Lanes) -> None:
+        if store is not None:
+            noted = self.store_bounds.setdefault(store, [])
             if all(known.v.text != bound.v.text for known in noted):
                 noted.append(bound)
 
@@ -332,24 +334,29 @@ class Points:
         """The mask of a store; what is assumed of it is noted in ``store_bounds``."""
         if op.mask is None:
             return uniform(true, 0)
-        self._storing = op
-        mask = self.mask_at(op.mask, point)
-        self._storing = None
-        return mask
+        return self.mask_at(op.mask, point, op)
 
-    def _assume_interval(self, op: Any, point: Point) -> bool:
+    def _assume_interval(self, op: Any, point: Point, store: Op | None) -> bool:
         scalar = op.x.scalar
         if not isinstance(scalar, DType) or not scalar.is_int() or scalar is int1:
             return False
         x, y = self.at(op.x, point), self.at(op.y, point)
         relation, mirrored = _ORDERED[type(op)]
         if x.is_ramp and y.is_uniform and y.level <= self.row_level:
-            return self._interval(op.x, x, y, relation, point)
+            return self._interval(op.x, x, y, relation, point, store)
         if y.is_ramp and x.is_uniform and x.level <= self.row_level:
-            return self._interval(op.y, y, x, mirrored, point)
+            return self._interval(op.y, y, x, mirrored, point, store)
         return False
 
-    def _interval(self, value: Value, x: Lanes, bound: Lanes, relation: str, point: Point) -> bool:
+    def _interval(
+        self,
+        value: Value,
+        x: Lanes,
+        bound: Lanes,
+        relation: str,
+        point: Point,
+        store: Op | None,
+    ) -> bool:
         """Assume first + step * i <relation> bound for the lane positions i of the interior."""
         step = x.step.integer
         if step is None or any(index.along for index in point):
@@ -361,7 +368,7 @@ class Points:
             (self.assumed.upper if is_upper else self.assumed.lower).append(position)
         is_upper, position = self._intervals[key]
         if is_upper:
-            self._note_store(position)
+            self._note_bound(store, position)
         return True
 
     def _find_interval(
