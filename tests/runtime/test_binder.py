@@ -237,6 +237,10 @@ def test_every_option_is_accepted_and_kept() -> None:
     assert options == bind(one, 3, **given).options
     assert options != bind(one, 3).options
     assert options.num_warps == 8
+    assert bind(one, 3, **DEFAULTS).options == bind(one, 3).options
+    assert repr(bind(one, 3, num_warps=8).options) == "Options(num_warps=8)"
+    with pytest.raises(AttributeError):
+        _ = options.waves
 
 
 @pytest.mark.parametrize(

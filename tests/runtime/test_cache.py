@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import pathlib
 import random
@@ -91,13 +92,20 @@ def test_a_file_in_the_place_of_the_folder(place: pathlib.Path) -> None:
     assert cache.load("k") is None
 
 
-def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, place: pathlib.Path) -> None:
-    def full(source: str, target: str) -> None:
-        raise OSError(28, "No space left on device")
+@pytest.mark.parametrize("step", ["os.replace", "tempfile.mkstemp", "os.makedirs"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_full_disk_or_a_read_only_one(
+    monkeypatch: pytest.MonkeyPatch, place: pathlib.Path, step: str, code: int
+) -> None:
+    cache.store("old", ENTRY)
 
-    monkeypatch.setattr(os, "replace", full)
+    def refuse(*args: object, **keywords: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(step, refuse)
     assert not cache.store("k", ENTRY)
-    assert list(place.iterdir()) == []
+    assert [each.name for each in place.iterdir()] == ["old.kernel"]
+    assert cache.load("old") == ENTRY
 
 
 @needs_posix

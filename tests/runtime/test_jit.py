@@ -154,6 +154,11 @@ def test_warmup_compiles_without_running() -> None:
     assert kernel[(1,)](x, 5) is made
     by_type = kernel.warmup(tl.int32, 5, grid=(1,))
     assert by_type is made
+    assert kernel.warmup(x.dtype, 5, grid=(1,)) is made
+    for launch in (kernel[(1,)], kernel.interpret[(1,)]):
+        with pytest.raises(TritiumError, match="MockTensor") as caught:
+            launch(tritium.MockTensor(tl.int32), 5)
+        assert caught.value.code == "E0515"
     with tritium.interpret():
         assert kernel.warmup(x, 5, grid=(1,)) is None
     torch = pytest.importorskip("torch", reason="passes torch's dtypes")

@@ -148,8 +148,12 @@ def inspect(value: Any) -> ArrayArgument | None:
 def _from_numpy(array: np.ndarray[Any, Any]) -> ArrayArgument:
     element = numpy_element(array.dtype)
     address: int = array.__array_interface__["data"][0]
-    low, high = _numpy_storage(array)
-    return ArrayArgument(element, address, CPU, array.flags.writeable, low, high, array)
+    flags = array.flags
+    if array.base is None and flags.c_contiguous:
+        low, high = address, address + array.nbytes
+    else:
+        low, high = _numpy_storage(array)
+    return ArrayArgument(element, address, CPU, flags.writeable, low, high, array)
 
 
 def numpy_element(dtype: np.dtype[Any]) -> DType:
@@ -371,9 +375,11 @@ class MockTensor:
 
     @staticmethod
     def wrap_dtype(value: Any) -> Any:
-        """A ``MockTensor`` for a dtype of torch or of the language; anything else as it is."""
+        """A ``MockTensor`` for a dtype of the language, NumPy or torch; anything else as it is."""
         if isinstance(value, DType):
             return MockTensor(value)
+        if isinstance(value, np.dtype):
+            return MockTensor(value.name)
         kind = type(value)
         is_torch = kind.__name__ == "dtype" and kind.__module__ == "torch"
         return MockTensor(value) if is_torch else value

@@ -6,7 +6,6 @@ import collections
 import hashlib
 import importlib
 import inspect
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
@@ -108,7 +107,6 @@ class JITFunction(DeviceFunction, KernelInterface[Any]):
         self.pre_run_hooks: list[Hook] = []
         self.kernels: dict[Any, CompiledKernel] = {}
         """Compiled code by specialisation and options."""
-        self.lock = threading.RLock()
         self._binder: Binder | None = None
 
     # ---- launching -------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ from tritium.frontend.specialize import (
 )
 from tritium.frontend.tracer import TraceOptions
 
+from . import native
+from .arrays import MockTensor
 from .binder import Bound, GridLike, resolve_grid
 from .compiled import CompiledKernel
 
@@ -59,6 +61,8 @@ def run(
     for hook in kernel.pre_run_hooks:
         hook(*args, **keywords)
     bound = kernel.binder.bind(args, keywords)
+    if not warmup:
+        _refuse_mocks(kernel, bound)
     if interpret or knobs.runtime.interpret:
         if not warmup:
             _interpret(kernel, bound, grid)
@@ -70,6 +74,19 @@ def run(
     if compiled is not None:
         compiled.launch(bound, extents)
     return compiled
+
+
+def _refuse_mocks(kernel: JITFunction, bound: Bound) -> None:
+    for name, array in bound.arrays():
+        if isinstance(array.owner, MockTensor):
+            raise error(
+                "E0515",
+                kernel=kernel.__name__,
+                name=name,
+                text="a MockTensor has no memory",
+                hint="pass an array; MockTensor is for warmup",
+                argument=name.partition(".")[0],
+            )
 
 
 # ---- natively ------------------------------------------------------------------------------------
@@ -89,7 +106,7 @@ def compiled_for(kernel: JITFunction, bound: Bound, warmup: bool = False) -> Com
             return found
         if kernel.frozen_globals:
             raise error("E0518", kernel=kernel.__name__, name=changed)
-    with kernel.lock:
+    with native.COMPILING:
         again = kernel.kernels.get(key)
         if again is not None and again is not found:
             return again
@@ -104,8 +121,6 @@ def compiled_for(kernel: JITFunction, bound: Bound, warmup: bool = False) -> Com
 
 
 def _compile(kernel: JITFunction, bound: Bound) -> CompiledKernel:
-    from . import native
-
     traced = trace(kernel, bound.specs, TraceOptions(debug=bound.options.debug))
     times: dict[str, float] = {}
     source = kernel.src

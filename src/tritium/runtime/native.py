@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import struct
 import threading
 from collections.abc import Callable, Sequence
@@ -27,7 +28,11 @@ from .pool import ENTRY_TYPE, POOL
 
 Times = dict[str, float]
 
-_compiling = threading.RLock()
+COMPILING = threading.RLock()
+"""Held while a kernel is compiled."""
+if hasattr(os, "register_at_fork"):
+    # Another thread may have held it, which the child doesn't have.
+    os.register_at_fork(after_in_child=COMPILING._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 class Code(NamedTuple):
@@ -123,7 +128,7 @@ class NativeCode:
         """The linked code that may (or may not) assume disjoint arrays."""
         made = self._versions.get(disjoint)
         if made is None:
-            with _compiling:
+            with COMPILING:
                 made = self._versions.get(disjoint)
                 if made is None:
                     made = self._versions[disjoint] = self._make(disjoint)
@@ -158,7 +163,7 @@ class NativeCode:
         """The text of the IR after the passes."""
         from tritium.passes import run_pipeline
 
-        with _compiling:
+        with COMPILING:
             if not self._optimised:
                 run_pipeline(self._function)
                 self._optimised = True

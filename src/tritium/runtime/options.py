@@ -57,40 +57,37 @@ DEFAULTS: dict[str, Any] = {
 class Options(Mapping[str, Any]):
     """The options of one launch, all of them, as attributes and as a mapping; hashable."""
 
-    __slots__ = ("_hash", "_key", "_values")
+    __slots__ = ("_changed", "_hash", "_key")
 
     def __init__(self, given: Mapping[str, Any], kernel: str, debug: bool | None = None) -> None:
         """Check and complete the options ``given``.
 
         ``debug`` is what the kernel's decorator says. Raises E0515 for values that make no sense.
         """
-        for name, value in given.items():
-            wanted, test = _CHECKS.get(name, ("", bool))
-            if wanted and not test(value):
-                text = f"it must be {wanted}, got {value!r}"
-                hint = ""
-                raise error("E0515", kernel=kernel, name=name, text=text, hint=hint, argument=name)
-        self._values = {**DEFAULTS, **given}
-        self._values["debug"] = bool(given.get("debug") or debug or knobs.runtime.debug)
-        if self._values["enable_fp_fusion"] is None:
-            self._values["enable_fp_fusion"] = knobs.language.default_fp_fusion
-        self._key = tuple(_hashable(value) for value in self._values.values())
+        changed = {name: _checked(name, value, kernel) for name, value in given.items()}
+        changed["debug"] = bool(given.get("debug") or debug or knobs.runtime.debug)
+        if changed.get("enable_fp_fusion") is None:
+            changed["enable_fp_fusion"] = knobs.language.default_fp_fusion
+        self._changed = changed
+        self._key = frozenset(
+            (name, _hashable(value)) for name, value in changed.items() if value != DEFAULTS[name]
+        )
         self._hash = hash(self._key)
 
     def __getitem__(self, name: str) -> Any:
-        return self._values[name]
+        return self._changed[name] if name in self._changed else DEFAULTS[name]
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return self._values[name]
+            return self[name]
         except KeyError:
             raise AttributeError(name) from None
 
     def __iter__(self) -> Any:
-        return iter(self._values)
+        return iter(DEFAULTS)
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(DEFAULTS)
 
     def __hash__(self) -> int:
         return self._hash
@@ -99,8 +96,16 @@ class Options(Mapping[str, Any]):
         return isinstance(other, Options) and self._key == other._key
 
     def __repr__(self) -> str:
-        changed = {name: value for name, value in self.items() if value != DEFAULTS[name]}
+        changed = {name: self[name] for name in DEFAULTS if self[name] != DEFAULTS[name]}
         return f"Options({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+
+def _checked(name: str, value: Any, kernel: str) -> Any:
+    wanted, test = _CHECKS.get(name, ("", bool))
+    if wanted and not test(value):
+        text = f"it must be {wanted}, got {value!r}"
+        raise error("E0515", kernel=kernel, name=name, text=text, hint="", argument=name)
+    return value
 
 
 def _hashable(value: Any) -> Any:

@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import tritium
+from tritium import knobs
+from tritium.cli import main
+from tritium.runtime import cache
+from tritium.runtime.cache import Entry
+
+GUIDE = pathlib.Path(__file__).parents[1] / "guide"
+
+
+def invoke(*arguments: str) -> Result:
+    """Run a verb in this process."""
+    return CliRunner().invoke(main, list(arguments))
+
+
+def command(*arguments: str, stdin: str = "", **rest: Any) -> subprocess.CompletedProcess[str]:
+    """Run a verb in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "tritium", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=170,
+        **rest,
+    )
+
+
+def script(folder: pathlib.Path, text: str, name: str = "script.py") -> str:
+    (folder / name).write_text(textwrap.dedent(text))
+    return str(folder / name)
+
+
+# ---- run -----------------------------------------------------------------------------------------
+
+
+def test_a_script_runs_as_python_runs_it(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "beside.py").write_text("VALUE = 5\n")
+    text = """
+    import sys
+    import beside
+    print(__name__, __file__, sys.argv[1:], beside.VALUE, sys.modules["__main__"].beside is beside)
+    """
+    path = script(tmp_path, text)
+    plain = subprocess.run(
+        [sys.executable, path, "a", "-b", "--c=1"], capture_output=True, text=True
+    )
+    assert command("run", path, "a", "-b", "--c=1").stdout == plain.stdout
+    module = command("run", "-m", "script", "x", cwd=tmp_path)
+    assert module.stdout.startswith("__main__ ")
+    assert "['x'] 5" in module.stdout
+
+
+@pytest.mark.parametrize(
+    "text, status",
+    [
+        ("raise SystemExit(3)", 3),
+        ("import sys; sys.exit('said')", 1),
+        ("import sys; sys.exit()", 0),
+        ("1 / 0", 1),
+        ("def broken(:", 1),
+        ("raise KeyboardInterrupt", 130),
+    ],
+)
+def test_the_exit_status_is_the_script_s(tmp_path: pathlib.Path, text: str, status: int) -> None:
+    assert command("run", script(tmp_path, text)).returncode == status
+
+
+def test_a_traceback_begins_in_the_script(tmp_path: pathlib.Path) -> None:
+    path = script(tmp_path, "def f():\n    return 1 / 0\nprint('first')\nf()\n")
+    done = command("run", path)
+    assert done.stdout == "first\n"
+    files = re.findall(r'File "([^"]+)"', done.stderr)
+    assert set(files) == {path}
+    assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
+
+
+def test_wrong_use() -> None:
+    for arguments in (["run"], ["run", "nothing.py"], ["run", "--device", "tpu", "x.py"], ["walk"]):
+        assert invoke(*arguments).exit_code == 2
+
+
+def test_interpreted_kernels_are_python(tmp_path: pathlib.Path) -> None:
+    text = """
+    import numpy as np
+    import triton, triton.language as tl
+    seen = []
+    @triton.jit
+    def kernel(x_ptr):
+        seen.append(int(tl.load(x_ptr)))
+        tl.store(x_ptr, 5)
+    x = np.array([3])
+    kernel[(1,)](x)
+    print(seen, x)
+    """
+    path = script(tmp_path, text)
+    assert command("run", "--interpret", path).stdout == "[3] [5]\n"
+    native = command("run", path)
+    assert native.returncode == 1
+    assert native.stderr.startswith("error[E0")
+    fails = script(tmp_path, text.replace("seen.append(int(tl.load(x_ptr)))", "1 / 0"), "fails.py")
+    failed = command("run", "--interpret", fails)
+    assert failed.returncode == 1
+    assert "error[E0701]: ZeroDivisionError" in failed.stderr
+
+
+class TestGuide:
+    """The guide's programs, as its reader starts them."""
+
+    @pytest.fixture(autouse=True)
+    def needs_torch(self) -> None:
+        pytest.importorskip("torch", reason="the guide's programs use torch")
+
+    def test_vector_add(self, tmp_path: pathlib.Path) -> None:
+        lengths = [0, 1, 1023, 1024, 1025, 98_432, 10_000_000]
+        program = str(GUIDE / "vector_add.py")
+        done = command("run", program, "1000")
+        assert done.stdout == "ok cpu 1000\n", done.stderr
+        # The others in one process: loading torch takes seconds.
+        text = f"""
+        import runpy, sys
+        for n in {lengths}:
+            sys.argv[1:] = [str(n)]
+            runpy.run_path({program!r})
+        """
+        done = command("run", script(tmp_path, text))
+        assert done.stdout.splitlines() == [f"ok cpu {n}" for n in lengths], done.stderr
+
+    def test_vector_add_interpreted(self) -> None:
+        done = command("run", "--interpret", str(GUIDE / "vector_add.py"), "5000")
+        assert done.stdout == "ok cpu 5000\n", done.stderr
+
+    def test_breakpoint(self) -> None:
+        done = command("run", str(GUIDE / "interpret.py"), stdin="p x\nc\n")
+        assert re.search(r"interpret\.py\(1[67]\)add_kernel\(\)", done.stdout)
+        assert "[0. 1. 2. 3. 4. 5. 6. 7.]" in done.stdout
+        assert done.stdout.rstrip().endswith("[0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]")
+
+    def test_debug_helpers(self) -> None:
+        done = command("run", str(GUIDE / "debug_helpers.py"), stdin="up\np x\nc\n")
+        assert "double()" in done.stdout
+        assert "[4. 5. 6. 7.]" in done.stdout
+        assert re.findall(r"at \d \d", done.stdout) == ["at 1 1", "at 2 1"]
+        assert done.stdout.rstrip().endswith("ok")
+
+
+# ---- explain -------------------------------------------------------------------------------------
+
+KERNEL = """
+import numpy as np
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale(x_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(x_ptr + offs, x * 2, mask=offs < n)
+
+x = np.arange(5, dtype=np.float32)
+scale[(1,)](x, 5, BLOCK=8)
+scale[(1,)](x, 5, BLOCK=16)
+print("done")
+"""
+
+
+@pytest.mark.parametrize(
+    "stage, words", [("nests", "memory.store"), ("ttir", "func @scale"), ("asm", "scale.kernel:")]
+)
+def test_explain(tmp_path: pathlib.Path, stage: str, words: str) -> None:
+    done = command("explain", "--stage", stage, script(tmp_path, KERNEL))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("done\n")
+    assert done.stdout.count("==== scale(x_ptr: *fp32, n: i32, BLOCK = ") == 2
+    assert done.stdout.count(words) >= 2
+
+
+def test_explain_a_script_that_fails(tmp_path: pathlib.Path) -> None:
+    done = command("explain", script(tmp_path, KERNEL + "1 / 0\n"))
+    assert done.returncode == 1
+    assert "==== scale" in done.stdout
+
+
+# ---- doctor --------------------------------------------------------------------------------------
+
+
+def test_doctor() -> None:
+    done = invoke("doctor")
+    assert done.exit_code == 0, done.output
+    for words in (
+        f"tritium {tritium.__version__}",
+        "llvmlite",
+        "LLVM",
+        "vectors of",
+        cache.folder(),
+        "NVIDIA driver",
+        "natively: right",
+        "in the interpreter: right",
+        "cache.dir = ",
+    ):
+        assert words in done.output
+
+
+def test_doctor_tells_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITIUM_CPU_FEATURES", "+sve,+amx-fp16,+neon")
+    monkeypatch.setenv("TRITON_DEBUG", "perhaps")
+    done = invoke("doctor")
+    assert done.exit_code == 1
+    assert "TRITON_DEBUG='perhaps' is not a boolean" in done.output
+    assert "is not a CPU whose code runs here" in done.output
+
+
+# ---- cache ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def place(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    monkeypatch.setenv("TRITIUM_CACHE_DIR", str(tmp_path / "cache"))
+    for name in ("aa1", "aa2", "bb1"):
+        cache.store(name, Entry({"kernel": f"kernel_{name}"}, {"object": b"\0" * 3000}))
+    return tmp_path / "cache" / "kernels"
+
+
+def test_cache_verbs(place: pathlib.Path) -> None:
+    size = invoke("cache", "size").output
+    assert re.fullmatch(rf"3 kernels, \d+ B in {re.escape(str(place))}\n", size)
+    listed = invoke("cache", "list").output.splitlines()
+    assert [line.split()[0] for line in listed] == ["aa1", "aa2", "bb1"]
+    assert all("kernel_" in line for line in listed)
+    verified = invoke("cache", "verify")
+    assert (verified.exit_code, verified.output) == (0, "3 kernels whole, 0 damaged\n")
+    (place / "aa2.kernel").write_bytes(b"broken")
+    verified = invoke("cache", "verify")
+    assert verified.exit_code == 1
+    assert "2 kernels whole, 1 damaged" in verified.output
+    assert "damaged: aa2" in verified.output
+    assert "damaged" in invoke("cache", "list").output
+    repaired = invoke("cache", "verify", "--repair")
+    assert repaired.exit_code == 0
+    assert invoke("cache", "verify").output == "2 kernels whole, 0 damaged\n"
+    assert invoke("cache", "clear", "bb").output == "removed 1 kernel\n"
+    assert invoke("cache", "clear").output == "removed 1 kernel\n"
+    assert list(place.iterdir()) == []
+    assert invoke("cache", "size").output.startswith("0 kernels, 0 B")
+
+
+def test_cache_verbs_without_a_cache(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITIUM_CACHE_DIR", str(tmp_path / "none"))
+    assert invoke("cache", "size").output.startswith("0 kernels")
+    assert invoke("cache", "list").output == ""
+    assert invoke("cache", "clear").output == "removed 0 kernels\n"
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_cache_that_can_not_be_read(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TRITIUM_CACHE_DIR", str(tmp_path / "file"))
+    done = invoke("cache", "list")
+    assert done.exit_code == 1
+    assert done.output.startswith("Error: ")
+
+
+# ---- demo ----------------------------------------------------------------------------------------
+
+
+def test_demo_without_torch(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ImportError('torch was imported')\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = command("demo", "--scale", "40", env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for kernel in ("vector add", "fused gelu", "row softmax", "layer norm", "matmul"):
+        assert re.search(rf"{kernel} .* ok \S+ +\d+ ms", done.stdout), done.stdout
+    assert "Where to go next" in done.stdout
+    assert "…" not in done.stdout
+
+
+def test_demo_falls_back_to_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tritium.cli import demo
+
+    calls = []
+
+    def launch() -> None:
+        calls.append(knobs.runtime.interpret)
+        if not knobs.runtime.interpret:
+            raise RuntimeError("no such instruction\nmore")
+
+    import numpy as np
+
+    case = demo.Case("one", "1", np.zeros(3), launch, lambda dtype: np.zeros(3, dtype), 1e-6)
+    wrong: list[str] = []
+    assert demo._row(case, wrong) == ["one", "1", "not compiled"]
+    first, second = wrong[0].split("; ")
+    assert first == "one could not be compiled for this CPU: no such instruction"
+    assert second == "in the interpreter its error is 0.0e+00"
+    assert calls == [False, True]
+
+
+def test_help_and_version() -> None:
+    assert tritium.__version__ in invoke("--version").output
+    shown = invoke("-h").output
+    for verb in ("cache", "demo", "doctor", "explain", "run"):
+        assert verb in shown
+        assert invoke(verb, "-h").exit_code == 0
