@@ -37,9 +37,9 @@ def check(program: Program) -> set[str]:
     assert not differences(got, want), "the IR evaluator differs from eager mode"
     got, code = run_cpu(kernel, given, grid)
     assert not differences(got, want), "machine code differs from eager mode"
-    # Also the version for overlapping arguments, where they don't.
-    overlap = program.seed % 4 == 0
-    got, _ = run_cpu(kernel, given, grid, cpu=narrow_cpu(), parts=2, disjoint=not overlap)
+    # Also the version for overlapping arguments, where they don't, and stores past the cache.
+    how = {"disjoint": program.seed % 4 > 0, "stream": program.seed % 4 > 1}
+    got, _ = run_cpu(kernel, given, grid, cpu=narrow_cpu(), parts=2, **how)
     assert not differences(got, want), "machine code with short vectors differs from eager mode"
     return tally.of_kernel(code)
 
