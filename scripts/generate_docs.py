@@ -24,8 +24,6 @@ from tritium.ops.spec import Agreement, Order, Ulp, agreement_of, cases_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 
-EXECUTORS_SHOWN = ("reference", "interp", "cpu")
-
 NOTICE = "<!-- Written by scripts/generate_docs.py: change the source, not this file. -->"
 
 
@@ -119,21 +117,42 @@ def load_operations() -> None:
         importlib.import_module(f"{ops.__name__}.{module.name}")
 
 
+FAMILIES: dict[str, Sequence[DType]] = {
+    "int1": (dtypes.int1,),
+    "signed": dtypes.SIGNED_INTEGERS,
+    "unsigned": tuple(each for each in dtypes.UNSIGNED_INTEGERS if each is not dtypes.int1),
+    "fp8": dtypes.FLOATS8,
+    **{dtype.name: (dtype,) for dtype in dtypes.STANDARD_FLOATS},
+}
+"""Groups of element types that operations take or refuse together."""
+
+EXECUTORS = {"interp": "reference", "cpu": "cpu"}
+"""The executors that stand, and which of an operation's promises their rows show."""
+
+
 def operations_page() -> str:
-    """Every operation with the types it takes and what each executor promises for them."""
+    """Every operation against every family of types, on the executors that stand."""
     load_operations()
     lines = [
         NOTICE,
         "",
         "# Operations",
         "",
-        "The operations of the tile IR, the element types they take, and how closely each executor",
-        "keeps to them; [](numerics.md) says what the classes mean. *reference* is the distance of",
-        "the reference rule itself from the exact result.",
+        "Every operation of the tile IR, for every element type, on every executor that stands.",
+        "The tests run each on cases of all the types that have a class here.",
+        "",
+        "The interpreter runs an operation's own rule, `evaluate`: its row says how far that may",
+        "be from the exact result. The row of another executor says how far it may be from",
+        "`evaluate`; rows that are equal are one. [](numerics.md) says what the classes mean, and",
+        "why they are what they are. In brackets stand the widths of a family of types where not",
+        "all are taken; a dash means that the operation has no operands of such types, on any",
+        "executor. *any* marks what orders other operations.",
+        "",
+        "The CPU has an operation in one of two ways: a *rule* works on a scalar or on the lanes of",
+        "a vector and is shared by all backends; the generator of *nests* of loops writes the rest.",
     ]
-    head = ("Operation", "Types", *EXECUTORS_SHOWN)
-    families = sorted({mnemonic.partition(".")[0] for mnemonic in REGISTRY})
-    for family in families:
+    head = ("Operation", "Executor", *FAMILIES, "pointers", "on the CPU")
+    for family in sorted({mnemonic.partition(".")[0] for mnemonic in REGISTRY}):
         rows = [row for cls in members(family) for row in operation_rows(cls)]
         lines += ["", f"## {family}", "", *table(head, rows)]
     return "\n".join(lines) + "\n"
@@ -145,77 +164,31 @@ def members(family: str) -> list[type[Op]]:
 
 
 def operation_rows(cls: type[Op]) -> list[tuple[str, ...]]:
-    """One row for each group of types that an operation makes the same promises for."""
-    groups: dict[tuple[str, ...], dict[Type, None]] = {}
-    for case in cases_of(cls):
-        result = next((each.scalar for each in case.result_types()), case.dtype)
-        promised = (agreement_of(cls, executor, result) for executor in EXECUTORS_SHOWN)
-        groups.setdefault(tuple(map(agreement_text, promised)), {})[case.dtype] = None
-    if not groups:
-        return [(code(cls.mnemonic), "any", *("exact" for _ in EXECUTORS_SHOWN))]
+    """A row for all executors with the same classes."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for executor, promise in EXECUTORS.items():
+        rows.setdefault(tuple(operation_cells(cls, promise)), []).append(executor)
     return [
-        (code(cls.mnemonic), types_text(types), *promises) for promises, types in groups.items()
+        (code(cls.mnemonic), ", ".join(executors), *cells, lowering(cls))
+        for cells, executors in rows.items()
     ]
 
 
-def types_text(types: Collection[Type]) -> str:
-    """Element types, whole groups by one word."""
-    rest, words = set(types), []
-    for word, group in (
-        ("pointers", [each for each in types if each.is_ptr()]),
-        ("integers", dtypes.INTEGERS),
-        ("floats", dtypes.FLOATS),
-        ("8-bit floats", dtypes.FLOATS8),
-    ):
-        if group and rest.issuperset(group):
-            words.append(word)
-            rest.difference_update(group)
-    return ", ".join([*words, *(str(each) for each in dtypes.VALUES if each in rest)])
-
-
-FAMILIES: dict[str, Sequence[DType]] = {
-    "int1": (dtypes.int1,),
-    "signed": dtypes.SIGNED_INTEGERS,
-    "unsigned": tuple(each for each in dtypes.UNSIGNED_INTEGERS if each is not dtypes.int1),
-    "fp8": dtypes.FLOATS8,
-    **{dtype.name: (dtype,) for dtype in dtypes.STANDARD_FLOATS},
-}
-"""Groups of element types that operations take or refuse together."""
-
-
-def completeness_page() -> str:
-    """Every operation against every family of types, on the executors that stand."""
-    load_operations()
-    lines = [
-        NOTICE,
-        "",
-        "# Completeness",
-        "",
-        "What the interpreter and the CPU compute. A cell names the CPU's class of agreement with",
-        "`evaluate`, which the interpreter runs itself, for the types of the generated cases; in",
-        "brackets stand their widths where not all are among them, and a dash where none is: an",
-        "elementwise operation refuses such types. *any* marks what orders other operations. A",
-        "*rule* works on a scalar or on the lanes of a vector and is shared by all backends; the",
-        "*kernel* generator of the CPU writes the other operations itself.",
-        "",
-    ]
-    head = ("Operation", "CPU", *FAMILIES, "pointers")
-    rows = [completeness_row(REGISTRY[mnemonic]) for mnemonic in sorted(REGISTRY)]
-    return "\n".join([*lines, *table(head, rows)]) + "\n"
-
-
-def completeness_row(cls: type[Op]) -> tuple[str, ...]:
-    """What lowers an operation, and a cell for each family of types and for pointers."""
+def operation_cells(cls: type[Op], promise: str) -> list[str]:
+    """The classes for each family of types, then for pointers."""
     found: dict[Type, dict[str, None]] = {}
     for case in cases_of(cls):
         result = next((each.scalar for each in case.result_types()), case.dtype)
-        text = agreement_text(agreement_of(cls, "cpu", result))
+        text = agreement_text(agreement_of(cls, promise, result))
         found.setdefault(case.dtype, {})[text] = None
-    lowering = "rule" if cls in COMMON else "kernel" if cls.mnemonic in STRUCTURAL else "none"
     pointers = [each for each in found if isinstance(each, PointerType)]
     groups: list[Sequence[DType | PointerType]] = [*FAMILIES.values(), pointers]
-    cells = [family_text(found, group) if found else "any" for group in groups]
-    return (code(cls.mnemonic), lowering, *cells)
+    return [family_text(found, group) if found else "any" for group in groups]
+
+
+def lowering(cls: type[Op]) -> str:
+    """What writes an operation's machine code."""
+    return "rule" if cls in COMMON else "nests" if cls.mnemonic in STRUCTURAL else "unsupported"
 
 
 def family_text(
@@ -232,7 +205,6 @@ def family_text(
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "completeness.md": completeness_page,
     "errors.md": errors_page,
     "knobs.md": knobs_page,
     "operations.md": operations_page,

@@ -61,7 +61,7 @@ def _symbol(name: str) -> str:
 
 
 def _bytes(element: LType) -> int:
-    return max(element.bits, i8.bits) // 8
+    return 8 if element.is_pointer else max(element.bits, i8.bits) // 8
 
 
 def write_loop(

@@ -18,7 +18,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from tritium.ir.dtypes import DType, float64, int1
+from tritium.ir.dtypes import DType, Type, float64, int1
 from tritium.ops.spec import Array, Case
 
 Number = Any
@@ -46,10 +46,10 @@ def value_of(pattern: int, dtype: DType) -> float:
     return sign * math.ldexp(significand, max(exponent, 1) - layout.bias - layout.mantissa_bits)
 
 
-def values(array: Array, dtype: DType) -> list[Number]:
-    """The elements of an array in storage form as Python numbers."""
+def values(array: Array, dtype: Type) -> list[Number]:
+    """The elements of an array in storage form as Python numbers; addresses are integers."""
     flat = np.ascontiguousarray(array).reshape(-1)
-    if dtype is int1 or not dtype.is_floating():
+    if not (isinstance(dtype, DType) and dtype.is_floating()):
         return flat.tolist()
     return [value_of(pattern, dtype) for pattern in flat.view(f"u{dtype.itemsize}").tolist()]
 

@@ -205,6 +205,8 @@ def reduce_region(case: Case, *tiles: Array) -> Results:
     axis = case.attributes["axis"]
     shape = tiles[0].shape[:axis] + tiles[0].shape[axis + 1 :]
     kind = case.label.partition(" ")[0]
+    if kind == "first":
+        return picked(tiles[0], shape, lambda index: (*index[:axis], 0, *index[axis:]))
     if kind in ("add", "max"):
         combine = pair_rule({"add": "arith.add", "max": "arith.maximum"}[kind], dtypes[0])
         numbers = along(case, tiles, lambda line, inner: in_order(line, inner, combine))

@@ -208,10 +208,14 @@ class MemoryOps(ArithmeticOps):
         )
 
     def alloca(self, type_: LType, *, align: int, name: str = "", address_space: int = 0) -> V:
-        """Stack memory, in the entry block whatever block is being written. For small things."""
+        """Stack memory, in the entry block whatever block is being written. For small things.
+
+        It holds what ``store`` writes of a value of that type: a byte for each lane of i1.
+        """
         result = self.function.fresh(name)
         space = f", addrspace({address_space})" if address_space else ""
-        self.function.allocas.append(f"  {result} = alloca {type_.text}, align {align}{space}")
+        held = memory_type(type_).text
+        self.function.allocas.append(f"  {result} = alloca {held}, align {align}{space}")
         return V(result, pointer(address_space) if address_space else ptr)
 
     def atomic_rmw(

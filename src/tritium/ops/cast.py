@@ -114,13 +114,16 @@ class Bitcast(Op):
 
     @classmethod
     def cases(cls) -> Iterator[Case]:
-        """Every pair of scalar types of one width."""
-        for source in VALUES:
-            data = samples.vector(source, 256)
-            for target in VALUES:
-                if target.bits == source.bits:
-                    operands = {"x": Sample(shaped(source, data.shape), data)}
-                    yield Case(cls, f"{source} to {target}", operands, {"dtype": target})
+        """Every pair of types of one width, pointers among them."""
+        scalars = (*VALUES, samples.POINTER, PointerType(int8))
+        for source in scalars:
+            operand = samples.tile(source, (48,))
+            if isinstance(source, DType):
+                data = samples.vector(source, 256)
+                operand = Sample(shaped(source, data.shape), data)
+            for target in scalars:
+                if target.primitive_bitwidth == source.primitive_bitwidth:
+                    yield Case(cls, f"{source} to {target}", {"x": operand}, {"dtype": target})
 
     @classmethod
     def rejects(cls) -> Iterator[Reject]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tritium.ir.core import Block, Region, Value
-from tritium.ir.dtypes import DType, float32, int32
+from tritium.ir.dtypes import DType, Type, float32, int32
 
 from .arith import Add, Div, Maximum, Mul, Sub
 from .compare import Eq, Lt
@@ -21,7 +21,7 @@ from .select import Where
 Emit = Callable[..., Value]
 
 
-def _region(types: Sequence[DType], build: Callable[..., Sequence[Value]]) -> Region:
+def _region(types: Sequence[Type], build: Callable[..., Sequence[Value]]) -> Region:
     """A region whose block takes ``types`` twice; ``build(emit, *arguments)`` gives its results."""
     block = Block([*types, *types])
 
@@ -34,6 +34,11 @@ def _region(types: Sequence[DType], build: Callable[..., Sequence[Value]]) -> Re
 
     block.append(Yield(values=tuple(build(emit, *block.args))))
     return Region(block)
+
+
+def first_region(scalar: Type) -> Region:
+    """``return a``"""
+    return _region([scalar], lambda emit, a, b: [a])
 
 
 def add_region(dtype: DType) -> Region:

@@ -65,14 +65,19 @@ class If(Op):
         return taken
 
 
+def iterations(lower: int, upper: int, step: int) -> range:
+    """The values of a loop's variable: Python's, none where ``step`` is 0."""
+    return range(lower, upper, step) if step else range(0)
+
+
 @op("control.for")
 class For(Op):
     """Counts ``iv`` from ``lower`` while below ``upper`` by ``step``, carrying values along.
 
     The body's arguments are ``iv`` and the carried values; it yields their next values. Bounds,
-    step and ``iv`` have one integer type; ``step`` must be positive. ``iv`` never wraps: the
-    trip count is computed from the exact difference of the bounds. The remaining attributes are
-    Triton's scheduling hints, without any effect on results.
+    step and ``iv`` have one integer type. ``iv`` takes Python's values: a negative ``step`` counts
+    down while above ``upper``, and nothing wraps; a ``step`` of 0 runs no iteration. The remaining
+    attributes are Triton's scheduling hints, without any effect on results.
     """
 
     lower: Value = operand()
@@ -102,7 +107,7 @@ class For(Op):
     ) -> tuple[Any, ...]:
         kind = self.lower.type.numpy
         carried = init
-        for iv in range(int(lower), int(upper), int(step)):
+        for iv in iterations(int(lower), int(upper), int(step)):
             carried = machine.run(self.body, (kind.type(iv), *carried))
         return carried
 

@@ -91,10 +91,12 @@ class Splat(Op):
     @classmethod
     def cases(cls) -> Iterator[Case]:
         """Every type, several shapes."""
-        shapes = [(5,)] * len(VALUES) + [(1,), (80,), (3, 48), (2, 1, 3)]
-        for dtype, shape in zip((*VALUES, float32, float32, float32, float32), shapes):
-            label = f"{dtype} {list(shape)}"
-            yield Case(cls, label, {"x": samples.ordinary(dtype, ())}, {"shape": shape})
+        pairs: list[tuple[Type, tuple[int, ...]]]
+        pairs = [(scalar, (5,)) for scalar in (*VALUES, samples.POINTER)]
+        pairs += [(float32, shape) for shape in ((1,), (80,), (3, 48), (2, 1, 3))]
+        for scalar, shape in pairs:
+            label = f"{scalar} {list(shape)}"
+            yield Case(cls, label, {"x": samples.tile(scalar, ())}, {"shape": shape})
 
 
 @op("create.arange")

@@ -12,6 +12,7 @@ from tritium.ir.dtypes import DType, int1, int32
 from .cast import convert_tile
 from .constants import constant, describe, number, to_tile
 from .constexpr import constexpr, unwrap
+from .control import iterations
 from .create import static_int
 from .emit import METHODS, surface
 from .promotion import common_type
@@ -122,9 +123,9 @@ class Range:
     """``tl.range``, and Python's ``range`` in kernels: a run-time loop over integers.
 
     ``range(end)``, ``range(start, end)`` or ``range(start, end, step)``. The values have the common
-    type of the bounds, int32 for constants that fit. A compile-time ``step`` may be negative; the
-    values are then Python's. A run-time step must be positive. The keywords are hints for the
-    compiler's schedule and change no result. In eager mode it can be iterated over.
+    type of the bounds, int32 for constants that fit; they are Python's for a negative ``step`` too,
+    and none for a run-time step of 0. The keywords are hints for the compiler's schedule and change
+    no result. In eager mode it can be iterated over.
     """
 
     is_surface = True
@@ -164,9 +165,9 @@ class Range:
         return known is not None and known < 0
 
     def counter(self) -> tuple[Tile, Tile, Tile]:
-        """Lower bound, upper bound and positive step of the loop that counts, of one type.
+        """Lower bound, upper bound and step of the loop that counts, of one type.
 
-        A descending range counts up from its end. Raises E0405 for bounds that are no integers.
+        A range with a negative constant step counts up from its end. Raises E0405 for bounds that are no integers.
         """
         step = number(self.step)
         parts = {
@@ -196,7 +197,7 @@ class Range:
         lower, upper, step = self.counter()
         dtype = lower.dtype
         assert isinstance(dtype, DType)
-        for position in range(int(lower), int(upper), int(step)):
+        for position in iterations(int(lower), int(upper), int(step)):
             yield self.value(constant(position, dtype), lower, upper)
 
 

@@ -72,12 +72,7 @@ class Offset(Op):
         pairs = [(float32, dtype) for dtype in INTEGERS] + [(dtype, int32) for dtype in VALUES]
         for pointee, dtype in pairs:
             offset = samples.tile(dtype, (48,))
-            rng = np.random.default_rng(48)
-            address = rng.integers(0, 2**64, (48,), np.uint64, endpoint=False)
-            operands = {
-                "pointer": Sample(shaped(PointerType(pointee), (48,)), address),
-                "offset": offset,
-            }
+            operands = {"pointer": samples.tile(PointerType(pointee), (48,)), "offset": offset}
             yield Case(cls, f"{PointerType(pointee)} + {dtype}", operands)
         one = Sample(PointerType(float64), np.asarray(4096, np.uint64))
         yield Case(cls, "scalars", {"pointer": one, "offset": samples.ordinary(int64, ())})
@@ -122,14 +117,15 @@ class Load(Op):
     @classmethod
     def cases(cls) -> Iterator[Case]:
         """Every element type; repeated, scattered and masked addresses; several shapes."""
-        for dtype in (*VALUES, PointerType(float32)):
+        for dtype in (*VALUES, samples.POINTER):
             for shape in [(80,), (3, 5), ()] if dtype is float32 else [(48,)]:
                 for parts in ("", "mask", "mask other"):
                     yield _load_case(cls, dtype, shape, parts.split())
         for volatile in (False, True):
             made = _load_case(cls, float32, (5,), ["mask"])
             options = {"cache": "cg", "eviction": "evict_last", "volatile": volatile}
-            yield Case(cls, f"options {volatile}", made.operands, options, {}, made.buffers)
+            label = f"options {volatile}"
+            yield Case(cls, label, made.operands, options, buffers=made.buffers, row=made.row)
 
     @classmethod
     def rejects(cls) -> Iterator[Reject]:
@@ -188,7 +184,7 @@ class Store(Op):
     @classmethod
     def cases(cls) -> Iterator[Case]:
         """Every element type; scattered and masked addresses; several shapes."""
-        for dtype in (*VALUES, PointerType(float32)):
+        for dtype in (*VALUES, samples.POINTER):
             for shape in [(80,), (3, 5), ()] if dtype is float32 else [(48,)]:
                 for parts in ("", "mask"):
                     yield _store_case(cls, dtype, shape, parts.split())
@@ -224,14 +220,6 @@ def _flags(*shape: int) -> Tile:
     return given(int1, *shape)
 
 
-def _values(scalar: Type, shape: tuple[int, ...], seed: int) -> Sample:
-    """Random values; arbitrary addresses where the elements are pointers."""
-    if isinstance(scalar, DType):
-        return samples.tile(scalar, shape, seed)
-    data = np.random.default_rng(seed).integers(0, 2**64, shape, np.uint64, endpoint=False)
-    return Sample(shaped(scalar, shape), np.asarray(data))
-
-
 def _addresses(scalar: Type, offsets: Array) -> Sample:
     return Sample(shaped(PointerType(scalar), offsets.shape), offsets, "memory")
 
@@ -246,24 +234,26 @@ def _load_case(cls: type[Op], scalar: Type, shape: tuple[int, ...], parts: list[
         operands["mask"] = Sample(shaped(int1, shape), mask)
         offsets = np.where(mask, offsets, offsets + (1 << 40))
     if "other" in parts:
-        operands["other"] = _values(scalar, shape, 2)
+        operands["other"] = samples.tile(scalar, shape, 2)
     operands["pointer"] = _addresses(scalar, offsets)
     label = " ".join([str(scalar), str(list(shape)), *parts])
-    return Case(cls, label, operands, buffers={"memory": _values(scalar, (100,), 1).data})
+    buffers = {"memory": samples.tile(scalar, (100,), 1).data}
+    return Case(cls, label, operands, buffers=buffers, row=scalar)
 
 
 def _store_case(cls: type[Op], scalar: Type, shape: tuple[int, ...], parts: list[str]) -> Case:
     """Random offsets, each once: which of equal ones wins is open."""
     rng = np.random.default_rng(8)
     offsets = rng.permutation(100)[: math.prod(shape)].reshape(shape)
-    operands = {"value": _values(scalar, shape, 3)}
+    operands = {"value": samples.tile(scalar, shape, 3)}
     if "mask" in parts:
         mask = np.asarray(rng.integers(0, 3, shape) > 0)
         operands["mask"] = Sample(shaped(int1, shape), mask)
         offsets = np.where(mask, offsets, offsets + (1 << 40))
     operands["pointer"] = _addresses(scalar, offsets)
     label = " ".join([str(scalar), str(list(shape)), *parts])
-    return Case(cls, label, operands, buffers={"memory": _values(scalar, (100,), 1).data})
+    buffers = {"memory": samples.tile(scalar, (100,), 1).data}
+    return Case(cls, label, operands, buffers=buffers, row=scalar)
 
 
 def _in_memory(scalar: Type) -> np.dtype[Any]:

@@ -21,6 +21,7 @@ from tritium.ir.core import PURE, Op, Region, Value, attribute, op, operand, ope
 from tritium.ir.dtypes import (
     INTEGERS,
     STANDARD_FLOATS,
+    VALUES,
     DType,
     Type,
     bfloat16,
@@ -38,7 +39,7 @@ from .arith import extremum
 from .callable import composite
 from .cast import cast
 from .codecs import decode, encode
-from .combines import add_region, argmin_region, maximum_region, welford_region
+from .combines import add_region, argmin_region, first_region, maximum_region, welford_region
 from .constants import to_tile
 from .constexpr import unwrap
 from .control import Yield
@@ -315,12 +316,14 @@ class Reduce(Op):
 
     @classmethod
     def cases(cls) -> Iterator[Case]:
-        """Sums, maxima, the two-value argmin and Welford's three, on every shape."""
+        """Sums, maxima, the two-value argmin and Welford's three, on every shape; every type."""
         regions: Mapping[str, Callable[[], Region]]
         regions = {"combine": functools.partial(add_region, float32)}
         yield cls._case("add zeros", (_zeros(float32),), 1, regions)
-        for shape, axis in CASE_SHAPES:
-            for dtype in (float32, int8, bfloat16):
+        regions = {"combine": functools.partial(first_region, samples.POINTER)}
+        yield cls._case("first", (samples.tile(samples.POINTER, (3, 5)),), 0, regions)
+        for position, (shape, axis) in enumerate(CASE_SHAPES):
+            for dtype in VALUES if position < 2 else (float32, int8, bfloat16):
                 for make, region_of in (("add", add_region), ("max", maximum_region)):
                     regions = {"combine": functools.partial(region_of, dtype)}
                     inputs = (samples.ordinary(dtype, shape),)

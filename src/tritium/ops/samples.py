@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tritium.ir.dtypes import DType, float32, int1
-from tritium.ir.types import shaped
+from tritium.ir.dtypes import DType, Type, float32, int1
+from tritium.ir.types import PointerType, shaped
 
 from .codecs import encode
 from .spec import Sample, given
@@ -103,10 +103,17 @@ def grid(dtype: DType, arity: int, count: int = 2048, seed: int = 0) -> tuple[Ar
     )
 
 
-def tile(dtype: DType, shape: tuple[int, ...], seed: int = 0) -> Sample:
-    """An operand of random values."""
-    count = math.prod(shape)
-    return Sample(shaped(dtype, shape), random(dtype, count, seed).reshape(shape))
+POINTER = PointerType(float32)
+"""What stands for every pointer type where no memory is touched."""
+
+
+def tile(scalar: Type, shape: tuple[int, ...], seed: int = 0) -> Sample:
+    """An operand of random values; arbitrary addresses where the elements are pointers."""
+    if isinstance(scalar, DType):
+        data = random(scalar, math.prod(shape), seed).reshape(shape)
+    else:
+        data = np.asarray(np.random.default_rng(seed).integers(0, 2**64, shape, np.uint64))
+    return Sample(shaped(scalar, shape), data)
 
 
 def ordinary(dtype: DType, shape: tuple[int, ...], seed: int = 0) -> Sample:

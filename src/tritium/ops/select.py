@@ -20,7 +20,7 @@ from .constants import describe, to_tile
 from .constexpr import unwrap
 from .emit import emit_tile, surface
 from .promotion import broadcast_named, meet
-from .spec import Case, Reject, Sample, given
+from .spec import Case, Reject, given
 from .tile import Tile
 
 
@@ -59,18 +59,15 @@ class Where(Op):
     @classmethod
     def cases(cls) -> Iterator[Case]:
         """Every type, and small shapes."""
-        shapes = [(64,)] * len(VALUES) + [(), (3, 5)]
-        for dtype, shape in zip((*VALUES, float32, int8), shapes):
-            count = int(np.prod(shape))
-            x, y = (samples.random(dtype, count, seed).reshape(shape) for seed in (1, 2))
-            condition = samples.random(int1, count).reshape(shape)
-            type = shaped(dtype, shape)
+        pairs: list[tuple[Type, tuple[int, ...]]]
+        pairs = [(scalar, (64,)) for scalar in (*VALUES, samples.POINTER)]
+        for scalar, shape in (*pairs, (float32, ()), (int8, (3, 5))):
             operands = {
-                "condition": Sample(shaped(int1, shape), condition),
-                "x": Sample(type, x),
-                "y": Sample(type, y),
+                "condition": samples.tile(int1, shape),
+                "x": samples.tile(scalar, shape, 1),
+                "y": samples.tile(scalar, shape, 2),
             }
-            yield Case(cls, f"{type}", operands, row=dtype)
+            yield Case(cls, f"{shaped(scalar, shape)}", operands, row=scalar)
 
     @classmethod
     def rejects(cls) -> Iterator[Reject]:

@@ -28,9 +28,9 @@ Shape = tuple[int, ...]
 def _shape_cases(cls: type[Op], name: str, pairs: Sequence[tuple[Shape, Any]]) -> Iterator[Case]:
     """A case for each (operand's shape, value of the attribute), and the first for every type."""
     for position, (shape, value) in enumerate(pairs):
-        for dtype in (float32,) if position else VALUES:
-            label = f"{dtype} {list(shape)} {name}={value}"
-            yield Case(cls, label, {"x": samples.tile(dtype, shape)}, {name: value})
+        for scalar in (float32,) if position else (*VALUES, samples.POINTER):
+            label = f"{scalar} {list(shape)} {name}={value}"
+            yield Case(cls, label, {"x": samples.tile(scalar, shape)}, {name: value})
 
 
 @op("shape.broadcast")

@@ -157,13 +157,12 @@ class Reject:
     """A program that must be refused with ``code``.
 
     ``attempt`` is called with an eager tracer active and uses surface functions on tiles made by
-    ``given``; or it is the source of a kernel named ``kernel`` without parameters. ``argument`` is
-    the parameter at fault, None where the message has none.
+    ``given``. ``argument`` is the parameter at fault, None where the message has none.
     """
 
     description: str
     code: str
-    attempt: Callable[[], object] | str
+    attempt: Callable[[], object]
     argument: str | None = None
 
 
