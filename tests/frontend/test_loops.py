@@ -265,6 +265,8 @@ def test_run_time_steps() -> None:
         tl.store(out, total)
 
     assert results(kernel, 10, 3) == 0 + 3 + 6 + 9
+    assert results(kernel, -10, -3) == 0 - 3 - 6 - 9
+    assert results(kernel, 10, -3) == results(kernel, -10, 3) == results(kernel, 10, 0) == 0
 
 
 def test_assigning_the_loop_variable_changes_no_iteration() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tritium.backends.common.rules import register_type
-from tritium.backends.emit import Builder, Phi, V, const, i64, i128
+from tritium.backends.emit import Builder, Phi, V, const, i1, i64
 from tritium.ir.core import Block, Op, Value
 from tritium.ir.dtypes import DType
 from tritium.ops import control, dot
@@ -82,11 +82,11 @@ class FlowWriter:
         iv = kernel.b.phi(lower.type, "iv", [(lower, entered)])
         scalars[op.body.args[0]] = iv
         phis = self._phis(op.init, op.body.args[1:], entered)
-        kernel.b.cbr(kernel.b.icmp("slt", count, trips), body, done)
+        kernel.b.cbr(kernel.b.icmp("ult", count, trips), body, done)
         kernel.b = Builder(body)
         yielded = self._body(op.body.block, buffers, carried=op.body.args[1:])
         latch = kernel.b
-        count.add(latch.add(count, const(i64, 1), "nsw"), latch.block)
+        count.add(latch.add(count, const(i64, 1), "nuw"), latch.block)
         iv.add(latch.add(iv, step), latch.block)
         self._close_phis(phis, yielded, latch)
         latch.br(head)
@@ -94,14 +94,19 @@ class FlowWriter:
         self._results(op.results, op.body.args[1:])
 
     def _trips(self, lower: V, upper: V, step: V, *, signed: bool) -> V:
-        """How often the loop runs, from the exact difference of its bounds."""
+        """How often the loop runs, unsigned: the difference of its bounds is exact in 64 bits."""
         b = self.kernel.b
-        wide = i64 if lower.type.bits < 64 else i128
-        low, high, by = (b.int_cast(v, wide, signed=signed) for v in (lower, upper, step))
-        by = b.smax(by, const(wide, 1)) if by.integer is None else by
-        distance = b.sub(high, low)
-        rounded = b.sdiv(b.add(distance, b.sub(by, const(wide, 1))), by)
-        return b.trunc(b.smax(rounded, const(wide, 0)), i64)
+        low, high, by = (b.int_cast(v, i64, signed=signed) for v in (lower, upper, step))
+        zero, one = const(i64, 0), const(i64, 1)
+        below = "slt" if signed else "ult"
+        runs, distance = b.icmp(below, low, high), b.sub(high, low)
+        if by.integer is None or (signed and by.integer <= 0):
+            down = b.icmp("slt", by, zero) if signed else const(i1, 0)
+            moves = b.icmp("ne", by, zero)
+            runs = b.and_(moves, b.select(down, b.icmp(below, high, low), runs))
+            distance = b.select(down, b.sub(low, high), distance)
+            by = b.umax(b.select(down, b.sub(zero, by), by), one)
+        return b.select(runs, b.add(b.udiv(b.sub(distance, one), by), one), zero)
 
     def while_loop(self, op: control.While) -> None:
         kernel = self.kernel

@@ -392,22 +392,17 @@ class Points:
     def _bound(self, b: Builder, room: V, step: int, relation: str) -> V:
         """step * i <relation> room as a bound of i, clamped to the axis."""
         wide = room.type
-        unit = const(wide, step)
-        if relation in ("lt", "ge"):
-            # i < room / step rounded up; i >= the same.
-            quotient = self._ceil_div(b, room, unit)
-        else:
-            # i <= floor(room / step), so i < floor + 1; i > floor.
-            quotient = self._ceil_div(b, b.add(room, const(wide, 1)), unit)
-        clamped = b.smin(b.smax(quotient, const(wide, 0)), const(wide, self.extent))
-        return b.trunc(clamped, i64)
-
-    @staticmethod
-    def _ceil_div(b: Builder, x: V, unit: V) -> V:
-        if unit.integer == 1:
-            return x
-        # sdiv truncates towards zero, which only matters below zero, where bounds become 0 anyway.
-        return b.sdiv(b.add(x, b.sub(unit, const(x.type, 1))), unit)
+        if relation not in ("lt", "ge"):
+            # i * step <= room is i * step < room + 1, and > is >=.
+            room = b.add(room, const(wide, 1))
+        if step == 1:
+            clamped = b.smin(b.smax(room, const(wide, 0)), const(wide, self.extent))
+            return b.trunc(clamped, i64)
+        # room / step rounded up; room - 1 fits 64 bits where room is positive.
+        last = b.trunc(b.sub(room, const(wide, 1)), i64)
+        last = b.umin(b.udiv(last, const(i64, step)), const(i64, self.extent - 1))
+        positive = b.icmp("sgt", room, const(wide, 0))
+        return b.select(positive, b.add(last, const(i64, 1)), const(i64, 0))
 
     # Everything else.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tritium.ir import Value
-from tritium.ops.control import For, If, While
+from tritium.ops.control import For, If, While, iterations
 from tritium.passes.structure import constant_int, is_pure, yielded
 
 from .base import Rewrite, rule
@@ -29,10 +29,11 @@ def _decided_branch(op: If, new: Rewrite) -> Sequence[Value] | None:
 @rule("no-iterations", For)
 def _no_iterations(op: For, new: Rewrite) -> Sequence[Value] | None:
     """A loop whose constant bounds leave nothing to count: what it starts with."""
-    lower, upper = constant_int(op.lower), constant_int(op.upper)
-    if lower is None or upper is None or lower < upper:
+    lower, upper, step = map(constant_int, (op.lower, op.upper, op.step))
+    if lower is None or upper is None:
         return None
-    return list(op.init)
+    never = lower == upper or (step is not None and not iterations(lower, upper, step))
+    return list(op.init) if never else None
 
 
 @rule("never-true", While)
