@@ -148,8 +148,9 @@ def operations_page() -> str:
         "all are taken; a dash means that the operation has no operands of such types, on any",
         "executor. *any* marks what orders other operations.",
         "",
-        "The CPU has an operation in one of two ways: a *rule* works on a scalar or on the lanes of",
-        "a vector and is shared by all backends; the generator of *nests* of loops writes the rest.",
+        "The CPU has an operation in one of two ways: a *rule* works on a scalar or on the lanes",
+        "of a vector and is shared by all backends; the generator of *nests* of loops writes the",
+        "others itself.",
     ]
     head = ("Operation", "Executor", *FAMILIES, "pointers", "on the CPU")
     for family in sorted({mnemonic.partition(".")[0] for mnemonic in REGISTRY}):
