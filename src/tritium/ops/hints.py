@@ -167,7 +167,8 @@ class Range:
     def counter(self) -> tuple[Tile, Tile, Tile]:
         """Lower bound, upper bound and step of the loop that counts, of one type.
 
-        A range with a negative constant step counts up from its end. Raises E0405 for bounds that are no integers.
+        A range with a negative constant step counts up from its end. Raises E0405 for bounds that
+        are no integers.
         """
         step = number(self.step)
         parts = {
