@@ -13,7 +13,6 @@ function that compiles takes a dict `times` to which it adds the seconds of its 
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import itertools
 import re
 import sys
@@ -314,12 +313,17 @@ def assembly(module: CompiledModule) -> str:
 # ---- linking -------------------------------------------------------------------------------------
 
 
-@cache
-def _c_libraries() -> tuple[Any, ...]:
+def _c_libraries() -> Iterator[Any]:
     if sys.platform == "win32":
-        return (ctypes.CDLL("ucrtbase"),)
-    names = (ctypes.util.find_library("m"), ctypes.util.find_library("c"))
-    return (ctypes.CDLL(None), *(ctypes.CDLL(name) for name in names if name))
+        yield ctypes.CDLL("ucrtbase")
+        return
+    yield ctypes.CDLL(None)
+    # Looking for a library runs programs; the process itself nearly always has all that is needed.
+    from ctypes.util import find_library
+
+    for name in (find_library("m"), find_library("c")):
+        if name:
+            yield ctypes.CDLL(name)
 
 
 @cache
@@ -339,6 +343,14 @@ def _jit() -> Any:
             machine = _machine(host_target())
             _state["jit"] = llvm.create_lljit_compiler(machine, suppress_errors=True)
         return _state["jit"]
+
+
+def keep_linked() -> None:
+    """Leave the code of living libraries mapped until the process has ended.
+
+    Without that it goes while the interpreter shuts down, when threads may still run in it.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_jit()))
 
 
 def link(

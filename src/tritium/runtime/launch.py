@@ -15,9 +15,7 @@ from tritium.frontend.specialize import (
     ScalarSpec,
     Spec,
     TupleSpec,
-    trace,
 )
-from tritium.frontend.tracer import TraceOptions
 
 from . import native
 from .arrays import MockTensor
@@ -121,6 +119,8 @@ def compiled_for(kernel: JITFunction, bound: Bound, warmup: bool = False) -> Com
 
 
 def _compile(kernel: JITFunction, bound: Bound) -> CompiledKernel:
+    from tritium.frontend import TraceOptions, trace
+
     traced = trace(kernel, bound.specs, TraceOptions(debug=bound.options.debug))
     times: dict[str, float] = {}
     source = kernel.src
