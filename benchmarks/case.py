@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -16,10 +16,9 @@ import tritium.language as tl
 
 from . import kernels
 from .arrays import Array, Arrays
-from .measure import Side
-from .specs import Spec
+from .measure import Side, summary
+from .specs import OURS, Floor, Spec
 
-OURS = "tritium"
 BFLOAT16_ROUNDING = 2.0**-8 * 1.01
 PEER_SHARE = 4.0
 """What a peer's error may be of ours: NumPy's float32 exp is 2.5 ulp off, torch's and ours 1, and a
@@ -81,7 +80,7 @@ class Output:
             where = tuple(int(i) for i in np.argwhere(bad)[0])
             raise WrongResult(
                 f"{side}: {bad.sum():,} of {bad.size:,} results are wrong, the first at {where}: "
-                f"{self.array.exact[where]!r} for {self.exact[where]!r}"
+                f"{float(self.array.exact[where])} for {float(self.exact[where])}"
             )
 
 
@@ -109,6 +108,35 @@ class Case:
             for output in outputs:
                 output.check(side.name)
 
+    def result(
+        self, setup: Setup, times: Mapping[str, Sequence[float]], floor: Floor | None
+    ) -> dict[str, Any]:
+        """The case as it is written to JSON; times in seconds."""
+        spec = self.spec
+        result: dict[str, Any] = {
+            "name": spec.name,
+            "kernel": spec.kernel,
+            "shape": spec.shape,
+            "dtype": spec.dtype,
+            "threads": setup.threads,
+            "arguments": "NumPy arrays" if setup.torch is None else "torch tensors",
+            "work": self.work,
+            "unit": self.unit,
+            **summary(times, OURS),
+        }
+        found = floor.ratio(result["ratios"]) if floor else None
+        if floor and found:
+            peer, ratio = found
+            met = floor.met(ratio)
+            result["floor"] = {
+                "text": floor.text,
+                "least": floor.least,
+                "peer": peer,
+                "ratio": ratio,
+                "met": met,
+            }
+        return result
+
 
 def launcher(name: str, grid: tuple[int, ...], *args: Any, **constants: int) -> Side:
     """Our side: the kernel ``name`` on a fixed grid and arguments."""
@@ -118,7 +146,7 @@ def launcher(name: str, grid: tuple[int, ...], *args: Any, **constants: int) -> 
 
 
 def add_compiled(case: Case, setup: Setup, function: Callable[..., object], *args: Array) -> None:
-    """Adds torch.compile of ``function`` as a peer; a failure of its compiler is told, not fatal."""
+    """Adds torch.compile of ``function`` as a peer; a failure of it is told, not fatal."""
     if not setup.compiles(case.spec):
         return
     torch = setup.torch

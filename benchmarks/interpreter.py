@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .case import OURS, Setup
-from .measure import Side, summary, time_rounds
+from .case import Setup
+from .measure import Side, time_rounds
 from .pointwise import add
 from .rows import softmax
-from .specs import Spec
+from .specs import Floor, Spec
 from .triton_env import ROOT, Unavailable
 
-PEER = "Triton interpreter"
-LEAST = 1000.0
+PEER = "interpreter"
+FLOOR = Floor(1000.0, (PEER,))
 BUILDERS = {"add": add, "softmax": softmax}
 
 
@@ -40,8 +40,9 @@ def triton_process(python: Path, spec: Spec) -> Iterator[Side]:
         cwd=ROOT,
         env={**os.environ, "TRITON_INTERPRET": "1"},
     )
-    assert process.stdin and process.stdout and process.stderr
-    requests, replies = process.stdin, process.stdout
+    requests, replies, errors = process.stdin, process.stdout, process.stderr
+    if requests is None or replies is None or errors is None:
+        raise RuntimeError("a pipe is missing")
 
     def ask(text: str) -> str:
         try:
@@ -53,44 +54,25 @@ def triton_process(python: Path, spec: Spec) -> Iterator[Side]:
 
     def call() -> None:
         if ask("run") != "done":
-            raise Unavailable(f"{PEER} ended early")
+            raise Unavailable("Triton's interpreter ended early")
 
     try:
         if not ask(json.dumps([spec.kernel, spec.shape])).startswith("ready"):
             process.kill()
-            last = (process.stderr.read().strip() or "no message").splitlines()[-1]
-            raise Unavailable(f"{PEER} failed: {last}")
+            last = (errors.read().strip() or "no message").splitlines()[-1]
+            raise Unavailable(f"Triton's interpreter failed: {last}")
         yield Side(PEER, call, warm=False)
     finally:
         requests.close()
         process.wait()
-        process.stdout.close()
-        process.stderr.close()
+        replies.close()
+        errors.close()
 
 
 def run(spec: Spec, python: Path, setup: Setup, pairs: int, judge: bool) -> dict[str, Any]:
-    """One case, as ``worker.run_case`` returns it. Raises Unavailable."""
+    """One case, as ``worker.run_case`` returns it. Raises WrongResult and Unavailable."""
     case = BUILDERS[spec.kernel](spec, setup)
     case.check()
     with triton_process(python, spec) as side:
         times = time_rounds([case.ours, side], pairs)
-    result = {
-        "name": spec.name,
-        "kernel": spec.kernel,
-        "shape": spec.shape,
-        "dtype": spec.dtype,
-        "threads": setup.threads,
-        "work": case.work,
-        "unit": case.unit,
-        **summary(times, OURS),
-    }
-    if judge:
-        ratio = result["ratios"][PEER]["median"]
-        result["floor"] = {
-            "text": f"{LEAST:,.0f}x {PEER}",
-            "least": LEAST,
-            "peer": PEER,
-            "ratio": ratio,
-            "met": ratio >= LEAST,
-        }
-    return result
+    return case.result(setup, times, FLOOR if judge else None)

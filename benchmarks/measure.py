@@ -109,7 +109,11 @@ def summary(times: Mapping[str, Sequence[float]], ours: str) -> dict[str, Any]:
     """Median and minimum of each side, in seconds, all times, and each peer's ratio to ``ours``."""
     return {
         "sides": {
-            name: {"median": float(np.median(t)), "minimum": min(t), "times": list(t)}
+            name: {
+                "median": float(np.median(t)),
+                "minimum": min(t),
+                "times": [round(s, 9) for s in t],
+            }
             for name, t in times.items()
         },
         "ratios": {

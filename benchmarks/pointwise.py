@@ -73,9 +73,7 @@ def chain(spec: Spec, setup: Setup) -> Case:
 
         loop = numba_peers.build("chain", setup.threads)
         case.add("numba", lambda: loop(x.numpy, y.numpy, z.numpy, out.numpy))
-    add_compiled(
-        case, setup, lambda x, y, z, out: out.copy_((x.exp() + y) * z), x, y, z, out
-    )
+    add_compiled(case, setup, lambda x, y, z, out: out.copy_((x.exp() + y) * z), x, y, z, out)
     return case
 
 

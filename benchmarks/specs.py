@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+OURS = "tritium"
+"""Our side's name beside the peers'."""
+
+PEER_ORDER = ("torch", "torch rms_norm", "NumPy", "numba", "torch.compile")
+"""In tables and in the plot."""
+
 POINTWISE = ("add", "chain")
 ROWS = ("softmax", "layernorm", "cross_entropy", "rmsnorm")
 KERNELS = (*POINTWISE, *ROWS, "dot")
@@ -49,7 +55,7 @@ class Floor:
     @property
     def text(self) -> str:
         best = f"best of {', '.join(self.peers)}" if len(self.peers) > 1 else self.peers[0]
-        return f"{self.least:.3g}x {best}"
+        return f"{self.least:,.4g}x {best}"
 
     def ratio(self, ratios: Mapping[str, Mapping[str, float]]) -> tuple[str, float] | None:
         """The best of the peers that were timed and the ratio of the medians to it."""

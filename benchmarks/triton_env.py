@@ -29,8 +29,11 @@ def _run(command: list[str], what: str) -> str:
     return done.stdout.strip()
 
 
-def prepare() -> Path:
-    """The Python of Triton's environment, which is made at first. Raises Unavailable."""
+def prepare(make: bool) -> Path:
+    """The Python of Triton's environment; made where it is missing, if so asked.
+
+    Raises Unavailable.
+    """
     python = PLACE / "bin" / "python"
     asks = [str(python), "-c", "import numpy, torch, triton; print(triton.__version__)"]
     if python.is_file():
@@ -39,6 +42,8 @@ def prepare() -> Path:
                 return python
         except Unavailable as problem:
             print(f"Triton's environment is made anew: {problem}", flush=True)
+    if not make:
+        raise Unavailable("its environment is made by a run without --quick")
     if sys.version_info < OLDEST_PYTHON:
         raise Unavailable(f"Triton {VERSION} needs Python 3.11, this is {sys.version.split()[0]}")
     print(f"making an environment for {' '.join(PACKAGES)} (minutes, once)", flush=True)

@@ -12,10 +12,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from . import dot, pointwise, rows
-from .case import OURS, Case, Setup
-from .measure import summary, time_rounds
-from .specs import Spec, floor, specs
+from . import dot, interpreter, pointwise, rows
+from .case import Case, Setup
+from .measure import time_rounds
+from .specs import OURS, Spec, floor, specs
 
 BUILDERS = {**pointwise.BUILDERS, **rows.BUILDERS, **dot.BUILDERS}
 
@@ -33,29 +33,8 @@ def run_case(spec: Spec, setup: Setup, pairs: int, judge: bool) -> dict[str, Any
     """Raises WrongResult before anything is timed, if a side is wrong."""
     case: Case = BUILDERS[spec.kernel](spec, setup)
     case.check()
-    result: dict[str, Any] = {
-        "name": spec.name,
-        "kernel": spec.kernel,
-        "shape": spec.shape,
-        "dtype": spec.dtype,
-        "threads": setup.threads,
-        "arguments": "NumPy arrays" if setup.torch is None else "torch tensors",
-        "work": case.work,
-        "unit": case.unit,
-        **summary(time_rounds([case.ours, *case.peers], pairs), OURS),
-    }
-    wanted = floor(spec, setup.threads) if judge else None
-    found = wanted.ratio(result["ratios"]) if wanted else None
-    if wanted and found:
-        peer, ratio = found
-        result["floor"] = {
-            "text": wanted.text,
-            "least": wanted.least,
-            "peer": peer,
-            "ratio": ratio,
-            "met": wanted.met(ratio),
-        }
-    return result
+    times = time_rounds([case.ours, *case.peers], pairs)
+    return case.result(setup, times, floor(spec, setup.threads) if judge else None)
 
 
 def line(result: dict[str, Any]) -> str:
@@ -73,20 +52,31 @@ def line(result: dict[str, Any]) -> str:
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--pairs", type=int, required=True)
-    parser.add_argument("--peers", required=True)
+    parser.add_argument("--peers", required=True, help="torch,numpy,numba,compile")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--triton", type=Path, help="Triton's Python: its interpreter is the peer")
+    parser.add_argument("--out", type=Path, required=True, help="gets a line of JSON for each case")
     parser.add_argument("names", nargs="+")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse()
+    judge = not options.quick
     setup = make_setup(options.threads, frozenset(options.peers.split(",")))
-    known = {spec.name: spec for spec in specs(options.quick)}
+    which = interpreter.specs if options.triton else specs
+    known = {spec.name: spec for spec in which(options.quick)}
     with options.out.open("w") as out:
         for name in options.names:
-            result = run_case(known[name], setup, options.pairs, judge=not options.quick)
+            spec = known[name]
+            if options.triton:
+                result = interpreter.run(spec, options.triton, setup, options.pairs, judge)
+            else:
+                result = run_case(spec, setup, options.pairs, judge)
             print(line(result), flush=True)
             out.write(json.dumps(result) + "\n")
             out.flush()
