@@ -10,7 +10,7 @@ from typing import Any
 from tritium.diagnostics import error
 from tritium.ir.tracer import active
 
-from .constexpr import constexpr
+from .constexpr import constexpr, unwrap
 
 
 def is_constexpr_annotation(annotation: Any) -> bool:
@@ -76,8 +76,6 @@ class ConstexprFunction:
         return self if instance is None else BoundConstexprFunction(instance, self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from .constexpr import unwrap
-
         result = self.fn(
             *(unwrap(a) for a in args), **{name: unwrap(a) for name, a in kwargs.items()}
         )

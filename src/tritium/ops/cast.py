@@ -13,13 +13,12 @@ from tritium.ir.dtypes import VALUES, DType, Type, float32, int1, int8, int32, i
 from tritium.ir.types import PointerType, like, shaped
 
 from . import codecs, samples
+from .codecs import ROUNDINGS
 from .constants import describe, to_tile
 from .constexpr import unwrap
 from .emit import emit, surface
 from .spec import Case, Reject, Sample, given
 from .tile import Tile
-
-ROUNDINGS = ("rtne", "rtz")
 
 
 @op("cast.convert")

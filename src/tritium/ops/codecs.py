@@ -23,7 +23,7 @@ are exact or known to round once.
 from __future__ import annotations
 
 import functools
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from tritium.ir.dtypes import DType, FloatFormat, bfloat16, float16, float32, fl
 
 Array: TypeAlias = NDArray[Any]
 Rounding: TypeAlias = Literal["rtne", "rtz"]
+ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
 
 
 def is_convertible(src: DType, dst: DType) -> bool:
@@ -49,7 +50,7 @@ def convert(x: Array, src: DType, dst: DType, rounding: Rounding = "rtne") -> Ar
     may be ``x`` itself. Raises ValueError for an unknown rounding or a pair without a meaning,
     TypeError when ``x`` is not in ``src``'s storage form.
     """
-    if rounding not in ("rtne", "rtz"):
+    if rounding not in ROUNDINGS:
         raise ValueError(f"unknown rounding {rounding!r}")
     if not is_convertible(src, dst):
         raise ValueError(f"there is no conversion from {src} to {dst}")

@@ -96,21 +96,22 @@ def _operator(cls: type[Comparison], symbol: str) -> Callable[[Any, Any], Tile]:
     return compare
 
 
+SYMBOLS: dict[str, type[Comparison]] = {
+    "==": Eq,
+    "!=": Ne,
+    "<": Lt,
+    "<=": Le,
+    ">": Gt,
+    ">=": Ge,
+}
+
 RELATIONS: dict[str, Callable[[Any, Any], Tile]] = {
-    symbol: _operator(cls, symbol)
-    for symbol, cls in {"==": Eq, "!=": Ne, "<": Lt, "<=": Le, ">": Gt, ">=": Ge}.items()
+    symbol: _operator(cls, symbol) for symbol, cls in SYMBOLS.items()
 }
 """The comparison of two operands, one of them a tile at least, by its symbol.
 
 Python itself turns ``1 < x`` into ``x > 1``: called from here, messages keep the source's order.
 """
 
-for _symbol, _name in {
-    "==": "eq",
-    "!=": "ne",
-    "<": "lt",
-    "<=": "le",
-    ">": "gt",
-    ">=": "ge",
-}.items():
-    operator_methods(_name, RELATIONS[_symbol], reflected=False)
+for _symbol, _cls in SYMBOLS.items():
+    operator_methods(_cls.relation.__name__, RELATIONS[_symbol], reflected=False)

@@ -27,8 +27,9 @@ from tritium.ir.dtypes import (
 from tritium.ir.types import TileType
 
 from . import samples
+from .cast import dtype_argument
 from .codecs import decode, encode
-from .constants import describe, to_tile
+from .constants import to_tile
 from .constexpr import unwrap
 from .create import static_int
 from .emit import emit_tile, surface
@@ -210,7 +211,7 @@ def result_dtype(a: Type, b: Type, wanted: DType | None) -> DType:
     return chosen
 
 
-def _wrong_out_dtype(wanted: DType) -> TritiumError:
+def _wrong_out_dtype(wanted: Type) -> TritiumError:
     return error(
         "E0210",
         op="dot",
@@ -231,19 +232,19 @@ def _unknown_precision(value: object) -> TritiumError:
     )
 
 
-def _product_type(a: Type, b: Type, out_dtype: DType) -> Type:
-    """The type of the product. Raises E0204 for a wrong rank, E0206 where extents don't meet."""
-    left, right = a.shape, b.shape
-    for argument, type in (("input", a), ("other", b)):
-        if len(type.shape) not in (2, 3):
-            raise error(
-                "E0204",
-                op="dot",
-                expected="matrices, or batches of them",
-                got=type,
-                hint="add axes with x[:, None]",
-                argument=argument,
-            )
+def _no_matrix(argument: str, got: Type) -> TritiumError:
+    return error(
+        "E0204",
+        op="dot",
+        expected="matrices, or batches of them",
+        got=got,
+        hint="add axes with x[:, None]",
+        argument=argument,
+    )
+
+
+def _check_shapes(left: Shape, right: Shape) -> None:
+    """Raises E0206 where [..., M, K] and [..., K, N] don't meet."""
     if len(left) != len(right) or left[-1] != right[-2] or left[:-2] != right[:-2]:
         raise error(
             "E0206",
@@ -252,6 +253,15 @@ def _product_type(a: Type, b: Type, out_dtype: DType) -> Type:
             hint="[M, K] and [K, N] do, with equal batch axes before them",
             argument="other",
         )
+
+
+def _product_type(a: Type, b: Type, out_dtype: DType) -> Type:
+    """The type of the product. Raises E0204 for a wrong rank, E0206 where extents don't meet."""
+    left, right = a.shape, b.shape
+    for argument, type in (("input", a), ("other", b)):
+        if len(type.shape) not in (2, 3):
+            raise _no_matrix(argument, type)
+    _check_shapes(left, right)
     if result_dtype(a.scalar, b.scalar, out_dtype) is not out_dtype:
         raise error("E0301", text=f"dot.dot: {a} and {b} don't give {out_dtype}")
     return TileType(out_dtype, (*left[:-1], right[-1]))
@@ -281,14 +291,7 @@ def _precision(input_precision: Any, allow_tf32: Any) -> str:
 def _matrix(argument: str, x: Any) -> Tile:
     tile = to_tile(x, "dot", argument)
     if len(tile.type.shape) < 2:
-        raise error(
-            "E0204",
-            op="dot",
-            expected="matrices, or batches of them",
-            got=tile.type,
-            hint="add axes with x[:, None]",
-            argument=argument,
-        )
+        raise _no_matrix(argument, tile.type)
     return tile
 
 
@@ -305,16 +308,10 @@ def _out_dtype(given: Any, acc: Tile | None) -> DType | None:
     if known is None:
         accumulated = acc.dtype if acc is not None else None
         return accumulated if isinstance(accumulated, DType) else None
-    if not isinstance(known, DType):
-        raise error(
-            "E0204",
-            op="dot",
-            expected="a dtype",
-            got=describe(known),
-            hint="such as tl.float32",
-            argument="out_dtype",
-        )
-    return known
+    named = dtype_argument("dot", known, "out_dtype")
+    if not isinstance(named, DType):
+        raise _wrong_out_dtype(named)
+    return named
 
 
 @surface
@@ -343,14 +340,7 @@ def dot(
     left, right = _matrix("input", input), _matrix("other", other)
     total = None if unwrap(acc) is None else to_tile(acc, "dot", "acc")
     shapes = left.type.shape, right.type.shape
-    if len(shapes[0]) != len(shapes[1]) or shapes[0][:-2] != shapes[1][:-2]:
-        raise error(
-            "E0206",
-            op="dot",
-            text=f"the shapes {shapes[0]} and {shapes[1]} don't multiply",
-            hint="[M, K] and [K, N] do, with equal batch axes before them",
-            argument="other",
-        )
+    _check_shapes(*shapes)
     dtype = result_dtype(left.dtype, right.dtype, _out_dtype(out_dtype, total))
     imprecise = unwrap(max_num_imprecise_acc)
     result = emit_tile(
