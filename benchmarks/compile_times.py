@@ -17,7 +17,7 @@ from typing import Any
 from .specs import POINTWISE, ROWS
 from .triton_env import ROOT
 
-REPETITIONS = 7
+REPETITIONS = 5
 MOST_IMPORT = 0.200
 MOST_COLD = {"add": 0.200}
 MOST_COLD_OTHERS = 0.300

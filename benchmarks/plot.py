@@ -21,16 +21,16 @@ def draw(results: Mapping[str, Any], path: Path) -> None:
     shown = [case for case in results["cases"] if case["dtype"] == "float32"]
     counts = sorted({case["threads"] for case in shown})
     names = list(dict.fromkeys(case["name"] for case in shown))
-    height = 1.4 + 0.32 * len(names)
+    height = 1.6 + 0.32 * len(names)
     figure, panels = pyplot.subplots(
-        1, len(counts), figsize=(5.2 * len(counts), height), sharey=True, squeeze=False
+        1, len(counts), figsize=(1.8 + 4.5 * len(counts), height), sharey=True, squeeze=False
     )
     for axes, threads in zip(panels[0], counts):
         fill(axes, [case for case in shown if case["threads"] == threads], names)
         axes.set_title(f"{threads} thread{'s' if threads > 1 else ''}", fontsize=10)
     handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="upper center", ncol=len(labels), frameon=False)
-    figure.tight_layout(rect=(0, 0, 1, 1 - 0.4 / height))
+    figure.legend(handles, labels, loc="upper center", ncol=3, frameon=False)
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.6 / height))
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
