@@ -20,17 +20,19 @@ def example(name: str) -> tuple[str, str]:
     return textwrap.dedent(before).strip() + "\n", textwrap.dedent(after).strip() + "\n"
 
 
+SCALARS = {"i32": 3, "i1": 1, "fp32": 2}
+
+
 @pytest.mark.parametrize("name", sorted(PASSES))
 def test_before_becomes_after(name: str) -> None:
     before, after = example(name)
     function = parse_function(before)
     assert function_text(function) == before
     verify(parse_function(after))
-    scalars = {"i32": 3, "i1": 1}
-    assert function_text(check_meaning(function, name, scalars)) == after
+    assert function_text(check_meaning(function, name, SCALARS)) == after
 
 
 @pytest.mark.parametrize("name", sorted(PASSES))
 def test_after_stays(name: str) -> None:
     _, after = example(name)
-    assert function_text(check_meaning(parse_function(after), name, {"i32": 3, "i1": 1})) == after
+    assert function_text(check_meaning(parse_function(after), name, SCALARS)) == after

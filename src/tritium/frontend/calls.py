@@ -19,8 +19,8 @@ from tritium.ops.tuples import TileTuple
 
 from .arguments import Argument, Arguments, nodes_of, signature_of
 from .base import Base
-from .dependencies import in_library
 from .expressions import Expressions
+from .fingerprint import in_library
 from .names import HELPER
 
 

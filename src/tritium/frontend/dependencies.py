@@ -6,75 +6,37 @@ again: a kernel is compiled anew when a helper's text or a constant has changed.
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
-from tritium.diagnostics import TritiumError
-from tritium.ir.dtypes import Type
-from tritium.ops.callable import ConstexprFunction, DeviceFunction
+from tritium.ops.callable import DeviceFunction
 from tritium.ops.constexpr import unwrap
-from tritium.ops.source import capture
 from tritium.ops.tuples import TileTuple
 
-_MISSING: Any = object()
-_PLAIN = (bool, int, float, complex, str, bytes)
+from .fingerprint import MISSING, Marker, fingerprint, in_library, lookup, runs_on_the_host
 
 
-def in_library(module: str | None) -> bool:
-    """Whether that is a module of Tritium, whose text the compiler's own version stands for."""
-    return (module or "").partition(".")[0] == "tritium"
-
-
-def source_hash(function: Any) -> str:
-    """A hash of a Python function's text, or of its code where there is no text."""
-    try:
-        return capture(function).hash
-    except TritiumError:
-        code = function.__code__
-        return hashlib.sha256(repr((code.co_code, code.co_consts)).encode()).hexdigest()
-
-
-def fingerprint(value: Any) -> str:
-    """A text that changes when the value does, the same in every process.
-
-    For objects it can't look into it may differ from process to process, never agree wrongly.
-    """
-    value = unwrap(value)
-    if isinstance(value, Type) or value is None:
-        return str(value)
-    if type(value) in _PLAIN:
-        return f"{type(value).__name__} {value!r}"
-    if isinstance(value, (tuple, list, TileTuple)):
-        return f"({', '.join(map(fingerprint, value))})"
-    if isinstance(value, ModuleType):
-        return f"module {value.__name__}"
-    name = f"{getattr(value, '__module__', '')}:{getattr(value, '__qualname__', '')}"
-    if isinstance(value, (DeviceFunction, ConstexprFunction)):
-        value = value.fn
-    if isinstance(value, FunctionType):
-        defaults = fingerprint(value.__defaults__ or ())
-        return f"function {name} {source_hash(value)} {defaults}"
-    if isinstance(value, type) or in_library(getattr(value, "__module__", None)):
-        return name
-    return f"object {type(value).__module__}:{type(value).__qualname__} {value!r}"
-
-
-@dataclass
 class Reads:
     """What one function read: the values of its global and closure names.
 
     ``path`` leads to the function from the kernel: the names (``@owner:attribute`` for attributes)
-    to look up one after the other; None where it was reached in another way.
+    to look up one after the other; None where it was reached in another way. ``names`` has
+    ``MISSING`` for names that were looked for and not found.
     """
 
-    function: DeviceFunction
-    path: tuple[str, ...] | None
-    names: dict[str, Any] = field(default_factory=dict)
+    __slots__ = ("function", "names", "path")
+
+    def __init__(
+        self,
+        function: DeviceFunction,
+        path: tuple[str, ...] | None,
+        names: dict[str, Any] | None = None,
+    ) -> None:
+        self.function = function
+        self.path = path
+        self.names = {} if names is None else names
 
 
 class Dependencies:
@@ -83,6 +45,9 @@ class Dependencies:
     def __init__(self) -> None:
         self.functions: dict[int, Reads] = {}
         self.attributes: dict[str, tuple[Any, str, Any]] = {}
+        self.constants: dict[str, Any] = {}
+        self._hosts: list[tuple[str, Any, str]] = []
+        """Python functions that the compilation called, and their fingerprints at that time."""
 
     def enter(self, function: DeviceFunction, caller: Reads | None) -> Reads:
         """Note that ``function`` is compiled as part of the kernel; what it reads goes there."""
@@ -93,7 +58,8 @@ class Dependencies:
         return known
 
     def arguments(self, constants: Mapping[str, Any]) -> None:
-        """Note the functions among the kernel's compile-time arguments."""
+        """Note the kernel's compile-time arguments, and the functions among them."""
+        self.constants = dict(constants)
         for name, value in constants.items():
             for step, function in _functions_in(name, value):
                 self.functions.setdefault(id(function), Reads(function, (f"={step}",)))
@@ -116,6 +82,22 @@ class Dependencies:
         inside = "" if isinstance(owner, ModuleType) else f"{owner.__qualname__}."
         self.attributes[f"{module}:{inside}{name}"] = (owner, name, value)
 
+    def seal(self) -> Dependencies:
+        """Note what Python functions stand for now that the compilation has called them."""
+        found = [
+            *(
+                (name, value)
+                for each in self.functions.values()
+                for name, value in each.names.items()
+            ),
+            *((key, value) for key, (_, _, value) in self.attributes.items()),
+            *self.constants.items(),
+        ]
+        self._hosts = [
+            (name, value, fingerprint(value)) for name, value in found if runs_on_the_host(value)
+        ]
+        return self
+
     def changed(self) -> str | None:
         """The first name whose value is no longer what was read, None if all are."""
         for reads in self.functions.values():
@@ -123,68 +105,75 @@ class Dependencies:
                 if _differs(lookup(reads.function, name), value):
                     return name
         for key, (owner, name, value) in self.attributes.items():
-            if _differs(getattr(owner, name, _MISSING), value):
+            if _differs(getattr(owner, name, MISSING), value):
                 return key
+        for name, value, mark in self._hosts:
+            if fingerprint(value) != mark:
+                return name
         return None
 
     def manifest(self) -> dict[str, Any]:
-        """Everything read, as plain data with fingerprints; ``verify`` takes it."""
+        """Everything read, as plain data with fingerprints; ``recall`` takes it.
+
+        ``complete`` is false where another process couldn't tell that something has changed.
+        """
+        marker = Marker()
+        functions = [
+            {
+                "path": None if reads.path is None else list(reads.path),
+                "function": marker.mark(reads.function),
+                "names": {name: marker.mark(value) for name, value in reads.names.items()},
+            }
+            for reads in self.functions.values()
+            if not in_library(reads.function.__module__)
+        ]
+        attributes = {key: marker.mark(value) for key, (_, _, value) in self.attributes.items()}
+        reached = all(each["path"] is not None for each in functions) and all(
+            _owner(key) is owner for key, (owner, _, _) in self.attributes.items()
+        )
         return {
-            "functions": [
-                {
-                    "path": None if reads.path is None else list(reads.path),
-                    "function": fingerprint(reads.function),
-                    "names": {name: fingerprint(value) for name, value in reads.names.items()},
-                }
-                for reads in self.functions.values()
-                if not in_library(reads.function.__module__)
-            ],
-            "attributes": {
-                key: fingerprint(value) for key, (_, _, value) in self.attributes.items()
-            },
+            "functions": functions,
+            "attributes": attributes,
+            "complete": reached and not marker.opaque,
         }
 
 
-def verify(
+def recall(
     manifest: Mapping[str, Any], function: DeviceFunction, constants: Mapping[str, Any]
-) -> str | None:
-    """The first thing a manifest lists that is different now, None if nothing is.
+) -> Dependencies | str:
+    """What a manifest lists, as it is now; the first thing that is different if any is.
 
     ``function`` is the kernel and ``constants`` its compile-time arguments, from which the paths of
     the manifest start.
     """
+    made = Dependencies()
+    made.constants = dict(constants)
     for entry in manifest["functions"]:
         path = entry["path"]
         if path is None:
             return str(entry["function"])
         found = _follow(function, path, constants)
-        if found is _MISSING or fingerprint(found) != entry["function"]:
+        if found is MISSING or fingerprint(found) != entry["function"]:
             return str(path[-1]) if path else function.__name__
+        reads = made.functions[id(found)] = Reads(found, tuple(path))
         for name, recorded in entry["names"].items():
-            if fingerprint(lookup(found, name)) != recorded:
+            value = reads.names[name] = lookup(found, name)
+            if fingerprint(value) != recorded:
                 return str(name)
     for key, recorded in manifest["attributes"].items():
-        if fingerprint(_attribute(key)) != recorded:
+        value = _attribute(key)
+        if fingerprint(value) != recorded:
             return str(key)
-    return None
+        made.attributes[key] = (_owner(key), _last(key), value)
+    return made.seal()
 
 
-def lookup(function: DeviceFunction, name: str) -> Any:
-    """The closure or global value of a name in a function; a unique object where there is none."""
-    python = inspect.unwrap(function.fn)
-    code = python.__code__
-    if name in code.co_freevars:
-        cells = python.__closure__ or ()
-        try:
-            return cells[code.co_freevars.index(name)].cell_contents
-        except ValueError:
-            return _MISSING
-    return python.__globals__.get(name, _MISSING)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether ``lookup`` found nothing."""
-    return value is _MISSING
+def verify(
+    manifest: Mapping[str, Any], function: DeviceFunction, constants: Mapping[str, Any]
+) -> str | None:
+    """The first thing a manifest lists that is different now, None if nothing is."""
+    found = recall(manifest, function, constants)
+    return found if isinstance(found, str) else None
 
 
 def _differs(now: Any, before: Any) -> bool:
@@ -198,23 +187,32 @@ def _follow(function: DeviceFunction, path: list[str], constants: Mapping[str, A
             at = unwrap(_attribute(step[1:]))
         elif step.startswith("="):
             name, *places = step[1:].split(".")
-            at = constants.get(name, _MISSING)
+            at = constants.get(name, MISSING)
             for place in places:
                 at = unwrap(at)[int(place)]
             at = unwrap(at)
         else:
             at = unwrap(lookup(at, step))
         if not isinstance(at, DeviceFunction):
-            return _MISSING
+            return MISSING
     return at
+
+
+def _owner(key: str) -> Any:
+    """The module or class of an attribute's key, ``module:Class.attribute``."""
+    module, _, chain = key.partition(":")
+    at: Any = sys.modules.get(module, MISSING)
+    for name in chain.split(".")[:-1]:
+        at = getattr(at, name, MISSING)
+    return at
+
+
+def _last(key: str) -> str:
+    return key.rpartition(":")[2].rpartition(".")[2]
 
 
 def _attribute(key: str) -> Any:
-    module, _, chain = key.partition(":")
-    at: Any = sys.modules.get(module, _MISSING)
-    for name in chain.split("."):
-        at = getattr(at, name, _MISSING)
-    return at
+    return getattr(_owner(key), _last(key), MISSING)
 
 
 def _functions_in(name: str, value: Any) -> Iterator[tuple[str, DeviceFunction]]:

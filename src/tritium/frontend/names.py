@@ -21,7 +21,8 @@ from tritium.ops.emit import SURFACE
 from tritium.ops.python import wrap
 from tritium.ops.tuples import TileTuple
 
-from .dependencies import Reads, in_library, is_missing, lookup
+from .dependencies import Reads
+from .fingerprint import in_library, is_missing, lookup
 
 HELPER = (
     "decorate it with @tritium.jit, or with @tritium.constexpr_function to run it at compile time"
@@ -74,6 +75,8 @@ def read(scope: Scope, reads: Reads, name: str) -> Any:
         reads.names[name] = value
         return wrap(value)
     if name in VISIBLE:
+        # Once there is a global of that name, the kernel means another thing.
+        reads.names[name] = value
         return VISIBLE[name]
     raise error("E0101", name=name, hint=_suggestion(name, [*scope, *_known(reads)]))
 

@@ -24,7 +24,8 @@ from tritium.ops.tuples import TileTuple
 
 from .arguments import Argument, Arguments
 from .base import Frame, Returned
-from .dependencies import Dependencies, in_library
+from .dependencies import Dependencies
+from .fingerprint import in_library
 from .names import Binding, Scope
 from .walker import Walker
 

@@ -75,7 +75,7 @@ def trace(
         end = Return()
         end.loc = ended.loc or made.loc
         tracer.emit(end)
-    return TraceResult(made, tracer.dependencies, constants)
+    return TraceResult(made, tracer.dependencies.seal(), constants)
 
 
 def _complete(function: DeviceFunction, specs: Mapping[str, Spec]) -> dict[str, Spec]:

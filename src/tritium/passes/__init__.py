@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from . import canonicalize, carried, cse, dce, hoist
+from . import canonicalize, carried, contract, cse, dce, hoist
 from .pipeline import (
+    CONTRACTED,
     DEFAULT,
     PASSES,
     NoOptions,
@@ -16,6 +17,7 @@ from .pipeline import (
 )
 
 __all__ = [
+    "CONTRACTED",
     "DEFAULT",
     "PASSES",
     "NoOptions",
@@ -24,6 +26,7 @@ __all__ = [
     "Step",
     "canonicalize",
     "carried",
+    "contract",
     "cse",
     "dce",
     "hoist",

@@ -22,6 +22,9 @@ AnyRun = TypeVar("AnyRun", bound=Run)
 DEFAULT = "canonicalize,cse,carried,hoist,canonicalize,cse,dce"
 """What the CPU back end runs."""
 
+CONTRACTED = f"contract,{DEFAULT}"
+"""What it runs under ``enable_fp_fusion``: fused is what the kernel's text says."""
+
 
 @dataclass(frozen=True)
 class NoOptions:

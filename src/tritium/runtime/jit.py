@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
 from tritium.frontend import specialize
-from tritium.frontend.dependencies import fingerprint, is_missing, lookup
+from tritium.frontend.fingerprint import fingerprint, is_missing, lookup
 from tritium.ops.callable import DeviceFunction
 from tritium.ops.constexpr import constexpr
 from tritium.ops.source import capture
@@ -208,6 +208,7 @@ class JITFunction(DeviceFunction, KernelInterface[Any]):
             for kernel in self.kernels.values()
             for reads in kernel.dependencies.functions.values()
             for name, value in reads.names.items()
+            if not is_missing(value)
         }
 
     @property
