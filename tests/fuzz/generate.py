@@ -2,13 +2,16 @@
 
 A program is legal by construction: every access stays in its buffer, stores of one statement never
 collide, programs of a grid write disjoint regions. Everything else is allowed: odd extents, any
-axis order, masks on any axis, overlapping arguments, loops that carry tiles and pointers, branches.
-Values are computed by operations whose class is ``exact``, so results must agree bit for bit.
+axis order, masks on any axis, offsets that wrap on the way, gathers, overlapping arguments, loops
+that carry tiles and pointers, branches on data. Values are computed by operations whose class is
+``exact``, and products have operands whose sums are exact in any order: results must agree bit for
+bit.
 """
 
 from __future__ import annotations
 
 import linecache
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,11 +25,23 @@ from tritium.ops.callable import DeviceFunction
 
 EXTENTS = (1, 2, 3, 5, 8, 16, 17, 24, 33, 48, 64, 67, 100, 128)
 FLOATS = ("float32", "float32", "float32", "float16", "bfloat16", "float64")
-INTS = ("int32", "int32", "int8", "uint8", "int16", "int64", "uint32")
+INTS = ("int32", "int32", "int8", "uint8", "int16", "int64", "uint32", "int1")
 NUMPY: dict[str, Any] = {
-    **{name: np.dtype(name) for name in (*INTS, "float16", "float32", "float64")},
+    **{name: np.dtype(name) for name in (*INTS[:-1], "float16", "float32", "float64")},
+    "int1": np.dtype(np.bool_),
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
 }
+SUMS = {"int1": "uint32", "int8": "int32", "int16": "int32", "uint8": "uint32"}
+"""Types that a sum of integers doesn't keep."""
+EXTREMA = {
+    **dict.fromkeys(("int1", "int8", "int16", "uint8"), "int32"),
+    "float16": "float32",
+    "bfloat16": "float32",
+}
+MULTIPLIED = {"float32": "float32", "float16": "float32", "bfloat16": "float32", "int8": "int32"}
+"""Types of a product's operands and result."""
+DEPTHS = (1, 2, 3, 5, 8, 16, 17, 24, 33)
+LARGEST = 2**31 - 1
 MOST_ELEMENTS = 8192
 
 
@@ -118,8 +133,8 @@ class Generator:
             f"{', ' if n else ''}{':' if n == axis else 'None'}" for n in range(len(shape))
         )
         text = f"tl.arange(0, {extent})"
-        if not plain and self.chance(0.15):
-            factor = self.pick((3, 5, 7))
+        factor = self.pick((3, 5, 7))
+        if self.chance(0.12) and not (plain and math.gcd(factor, extent) > 1):
             text = f"({text} * {factor} % {extent})"
             self.features.add("rows out of order")
         name = self.fresh("p")
@@ -156,7 +171,23 @@ class Generator:
         self.line(f"{name} = {' + '.join(terms)}")
         if start:
             self.line(f"{name} = {name} + {self.scalar(start)}")
+        self.detour(name, last)
         return name, last + 1
+
+    def detour(self, name: str, last: int) -> None:
+        """Offsets in 0 to ``last`` by way of an overflow, or in another type that holds them."""
+        if self.chance(0.06):
+            far = LARGEST - self.random.randint(0, last + 1)
+            self.line(f"{name} = {name} + {self.scalar(far)}")
+            self.line(f"{name} = {name} - {self.scalar(far)}")
+            self.features.add("offset wraps")
+        if self.chance(0.1):
+            narrow = [
+                d for d, most in (("int8", 127), ("uint8", 255), ("int16", 32767)) if last <= most
+            ]
+            dtype = self.pick(("int64", "uint32", *narrow))
+            self.line(f"{name} = {name}.to(tl.{dtype})")
+            self.features.add(f"offset {dtype}")
 
     def mask(self, shape: tuple[int, ...]) -> str:
         """A mask that broadcasts to a shape."""
@@ -170,6 +201,11 @@ class Generator:
         for axis in axes if kind in ("both", "either") else [self.pick(axes)]:
             name, _ = self.positions(shape, axis, plain=True)
             bound = self.scalar(self.random.randint(0, shape[axis] + 1))
+            if self.chance(0.08):
+                far = LARGEST - self.random.randint(0, shape[axis] + 1)
+                name = f"{name} + {self.scalar(far)}"
+                bound = self.scalar(self.pick((0, -LARGEST, LARGEST)))
+                self.features.add("mask wraps")
             parts.append(f"({name} {'>=' if kind == 'lower' else '<'} {bound})")
         name = self.fresh("m")
         joined = (" | " if kind == "either" else " & ").join(parts)
@@ -189,7 +225,39 @@ class Generator:
             mask = f", mask={self.mask(shape)}"
             if self.chance(0.5):
                 mask += f", other={self.pick((0, 1, 3))}"
-        self.line(f"{made.name} = tl.load({array} + {offsets}{mask})")
+        volatile = ", volatile=True" if self.chance(0.04) else ""
+        self.line(f"{made.name} = tl.load({array} + {offsets}{mask}{volatile})")
+        return self.define(made)
+
+    def gather(self) -> Tile:
+        """Elements at places that a tile of integers gives."""
+        indices = [t for t in self.tiles if "int" in t.dtype and t.shape]
+        if not indices:
+            return self.load(self.shape(), "int32")
+        index = self.pick(indices)
+        most = self.random.randint(0, 40)
+        dtype = self.pick((*FLOATS, *INTS))
+        made = Tile(self.fresh("t"), dtype, index.shape)
+        at = f"tl.minimum(tl.maximum({index.name}.to(tl.int32), 0), {self.scalar(most)})"
+        mask = f", mask={self.mask(index.shape)}" if self.chance(0.3) else ""
+        self.line(f"{made.name} = tl.load({self.array(dtype, most + 1)} + {at}{mask})")
+        self.features.add("gather")
+        return self.define(made)
+
+    def dot(self) -> Tile:
+        """A product of two tiles that are just loaded: any order of the sums is exact."""
+        m, n, k = (self.pick(DEPTHS) for _ in range(3))
+        batch = (self.pick((2, 3)),) if self.chance(0.2) and m * n * k < 2000 else ()
+        dtype = self.pick(list(MULTIPLIED))
+        # Outputs hold anything, also where an input would overlap them.
+        self.features.add("dot")
+        a = self.load((*batch, m, k), dtype)
+        turned = not batch and self.chance(0.3)
+        b = self.load((n, k) if turned else (*batch, k, n), dtype)
+        right = f"tl.trans({b.name})" if turned else b.name
+        made = Tile(self.fresh("t"), MULTIPLIED[dtype], (*batch, m, n))
+        acc = f", tl.zeros({made.shape}, tl.{made.dtype})" if self.chance(0.3) else ""
+        self.line(f"{made.name} = tl.dot({a.name}, {right}{acc})")
         return self.define(made)
 
     def array(self, dtype: str, span: int) -> str:
@@ -238,11 +306,17 @@ class Generator:
             return f"{value}.{self.pick((0, 25, 5))}"
         return str(value)
 
-    def pointwise(self, shape: tuple[int, ...], dtype: str) -> str:
+    def pointwise(self, shape: tuple[int, ...], dtype: str, depth: int = 0) -> str:
         x, y = self.operand(shape, dtype), self.operand(shape, dtype)
+        if depth < 2 and self.chance(0.2):
+            x = f"({self.pointwise(shape, dtype, depth + 1)}).to(tl.{dtype})"
         if x[0].isdigit():
             x = f"tl.full({shape}, {x}, tl.{dtype})"
-        if "float" in dtype:
+        if dtype == "int1":
+            form = self.pick(
+                ("{x} & {y}", "{x} | {y}", "{x} ^ {y}", "{x} == {y}", "~{x}", "{x} != {y}")
+            )
+        elif "float" in dtype:
             form = self.pick(
                 (
                     *("{x} + {y}", "{x} - {y}", "{x} * {y}", "{x} / {y}", "-{x} + {y}"),
@@ -277,9 +351,16 @@ class Generator:
         return made if target is not None else self.define(made)
 
     def rearrange(self) -> Tile:
-        """A transpose or a reshape."""
+        """A transpose, a reshape, or a broadcast along a new axis."""
         tile = self.pick(self.tiles)
-        if len(tile.shape) > 1 and self.chance(0.5):
+        room = MOST_ELEMENTS // math.prod(tile.shape)
+        if 1 <= len(tile.shape) < 3 and self.chance(0.25):
+            axis = self.pick(range(len(tile.shape) + 1))
+            extent = self.pick([each for each in EXTENTS if each <= room] or [1])
+            shape = (*tile.shape[:axis], extent, *tile.shape[axis:])
+            text = f"tl.broadcast_to(tl.expand_dims({tile.name}, {axis}), {shape})"
+            self.features.add("expand")
+        elif len(tile.shape) > 1 and self.chance(0.5):
             order = list(range(len(tile.shape)))
             self.random.shuffle(order)
             shape = tuple(tile.shape[axis] for axis in order)
@@ -300,16 +381,22 @@ class Generator:
         return self.pick(((total,), (first, total // first), (total // first, first)))
 
     def reduce(self) -> Tile | None:
-        wide = [t for t in self.tiles if t.shape and t.dtype != "uint32"]
-        if not wide:
+        tiles = [t for t in self.tiles if t.shape]
+        if not tiles:
             return None
-        tile = self.pick(wide)
+        tile = self.pick(tiles)
         axis = self.pick(range(len(tile.shape)))
-        kind = self.pick(("sum", "max", "min"))
-        text = f"tl.{kind}({tile.name}, axis={axis}).to(tl.{tile.dtype})"
+        kinds = ["sum", "sum", "max", "min", "argmax", "argmin"]
+        kinds += ["xor_sum"] if tile.dtype == "int32" else []
+        kind = self.pick(kinds)
+        text = f"tl.{kind}({tile.name}, axis={axis})"
+        dtype = {"sum": SUMS, "max": EXTREMA, "min": EXTREMA}.get(kind, {}).get(tile.dtype)
+        dtype = "int32" if kind.startswith("arg") else dtype or tile.dtype
+        if self.chance(0.5):
+            text, dtype = f"{text}.to(tl.{tile.dtype})", tile.dtype
         shape = tile.shape[:axis] + tile.shape[axis + 1 :]
-        self.features.add(f"reduce {'inner' if axis == len(tile.shape) - 1 else 'outer'}")
-        made = Tile(self.fresh("t"), tile.dtype, shape)
+        self.features.add(f"{kind} {'inner' if axis == len(tile.shape) - 1 else 'outer'}")
+        made = Tile(self.fresh("t"), dtype, shape)
         self.line(f"{made.name} = {text}")
         if shape:
             return self.define(made)
@@ -328,7 +415,7 @@ class Generator:
 
     def in_place(self) -> None:
         """Load from an output that was stored, or store to it again."""
-        if not self.outputs or self.depth:
+        if not self.outputs:
             return
         name, dtype, span = self.pick(self.outputs)
         extent = max(1, min(span - 1, self.pick(EXTENTS)))
@@ -382,17 +469,38 @@ class Generator:
                 self.step()
             for tile in carried:
                 self.compute(tile)
-            if self.depth < 2 and self.chance(0.15):
+            self.exchange(carried)
+            if self.depth < 2 and self.chance(0.2):
                 self.loop()
+            elif self.chance(0.12):
+                self.branch()
+            if self.chance(0.12):
+                self.store()
+                self.in_place()
             self.line(f"{pointers} += {step}")
 
         self.nested(body)
 
+    def exchange(self, carried: list[Tile]) -> None:
+        """Two carried tiles of one type change places."""
+        if len(carried) == 2 and self.chance(0.4):
+            a, b = carried
+            if (a.dtype, a.shape) == (b.dtype, b.shape):
+                self.line(f"{a.name}, {b.name} = {b.name}, {a.name}")
+                self.features.add("exchange")
+
     def branch(self) -> None:
         changed = self.pick(self.tiles)
-        name = f"s{len(self.scalars)}"
-        self.scalars[name] = self.pick((0, 2))
-        self.line(f"if {name} > 1:")
+        if self.chance(0.4):
+            # Known from the data only.
+            tile = self.pick([t for t in self.tiles if t.shape])
+            found = f"tl.sum(({tile.name} > 1).to(tl.int32))"
+            self.line(f"if {found} > {self.pick((0, 1, 4, 40))}:")
+            self.features.add("branch on data")
+        else:
+            name = f"s{len(self.scalars)}"
+            self.scalars[name] = self.pick((0, 2))
+            self.line(f"if {name} > 1:")
         self.nested(lambda: self.compute(changed) and None)
         if self.chance(0.5):
             self.line("else:")
@@ -401,7 +509,13 @@ class Generator:
 
     def step(self) -> None:
         """Any statement that makes a tile."""
-        self.pick((self.compute, self.compute, self.compute, self.rearrange, self.reduce))()
+        kind = self.random.random()
+        if kind < 0.06:
+            self.gather()
+        elif kind < 0.1:
+            self.dot()
+        else:
+            self.pick((self.compute, self.compute, self.compute, self.rearrange, self.reduce))()
 
     def run(self) -> Program:
         for _ in range(self.pick((1, 2, 3))):
@@ -420,27 +534,29 @@ class Generator:
                 self.store()
                 self.in_place()
         self.store()
+        if self.chance(0.04):
+            self.line(f"if pid == {self.scalar(1)}:")
+            self.line("    return")
+            self.features.add("early return")
         self.store(self.tiles[-1] if self.tiles[-1].shape else None)
         return self.finish()
 
     # The whole.
 
     def finish(self) -> Program:
-        overlap = self.chance(0.3)
-        grid = (1,) if overlap else (self.pick((1, 1, 2, 3)),)
+        overlap = self.chance(0.3) and "dot" not in self.features
+        grid = (1,) if overlap else self.pick(((1,), (1,), (2,), (3,), (2, 2), (1, 1, 3)))
         arguments: dict[str, Any] = {}
         data = np.random.default_rng(self.seed)
         for name, (dtype, span) in self.arrays.items():
             arguments[name] = values(data, dtype, span + self.random.randint(0, 9))
         for name, dtype, span in self.outputs:
-            arguments[name] = values(data, dtype, span * grid[0])
+            arguments[name] = values(data, dtype, span * math.prod(grid))
         if overlap:
             self.share(arguments)
         arguments.update(self.scalars)
         parameters = ", ".join(arguments)
-        source = "\n".join(
-            [f"def kernel({parameters}):", "    pid = tl.program_id(0)", *self.lines, ""]
-        )
+        source = "\n".join([f"def kernel({parameters}):", *PROGRAM_NUMBER, *self.lines, ""])
         return Program(self.seed, source, arguments, grid, self.features)
 
     def share(self, arguments: dict[str, Any]) -> None:
@@ -460,6 +576,12 @@ class Generator:
             self.features.add("overlap")
 
 
+PROGRAM_NUMBER = (
+    "    rest = tl.program_id(1) + tl.num_programs(1) * tl.program_id(2)",
+    "    pid = tl.program_id(0) + tl.num_programs(0) * rest",
+)
+
+
 def values(data: np.random.Generator, dtype: str, count: int) -> np.ndarray:
     """Random elements, small enough that most results are finite and many are equal."""
     if "float" in dtype:
@@ -469,6 +591,8 @@ def values(data: np.random.Generator, dtype: str, count: int) -> np.ndarray:
         made[data.random(count) < 0.02] = -0.0
         return made.astype(np.float32).astype(NUMPY[dtype])
     kind = NUMPY[dtype]
+    if dtype == "int1":
+        return data.random(count) < 0.5
     low = 0 if kind.kind == "u" else -20
     return data.integers(low, 21, count).astype(kind)
 
