@@ -153,7 +153,7 @@ def operations_page() -> str:
         "others itself.",
     ]
     head = ("Operation", "Executor", *FAMILIES, "pointers", "on the CPU")
-    for family in sorted({mnemonic.partition(".")[0] for mnemonic in REGISTRY}):
+    for family in sorted({cls.family for cls in REGISTRY.values()}):
         rows = [row for cls in members(family) for row in operation_rows(cls)]
         lines += ["", f"## {family}", "", *table(head, rows)]
     return "\n".join(lines) + "\n"
@@ -161,7 +161,7 @@ def operations_page() -> str:
 
 def members(family: str) -> list[type[Op]]:
     """The operations of a family, by name."""
-    return [REGISTRY[each] for each in sorted(REGISTRY) if each.startswith(f"{family}.")]
+    return [REGISTRY[each] for each in sorted(REGISTRY) if REGISTRY[each].family == family]
 
 
 def operation_rows(cls: type[Op]) -> list[tuple[str, ...]]:

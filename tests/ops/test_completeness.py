@@ -27,13 +27,9 @@ REJECTED_ELSEWHERE = ("create.splat", "memory.offset")
 """Operations that no surface function makes by itself: ``full`` and ``+`` say what they refuse."""
 
 
-def family(cls: type[Op]) -> str:
-    return cls.mnemonic.partition(".")[0]
-
-
 def sampled() -> list[type[Op]]:
     """Operations that are run on operands of their own."""
-    return [cls for cls in OPERATIONS if family(cls) not in WITHOUT_OPERANDS_TO_SAMPLE]
+    return [cls for cls in OPERATIONS if cls.family not in WITHOUT_OPERANDS_TO_SAMPLE]
 
 
 def refusing() -> list[type[Op]]:

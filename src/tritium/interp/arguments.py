@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tritium.ir.core import ConcreteValue
-from tritium.ir.dtypes import DType, Type
+from tritium.ir.dtypes import Array, DType, Type
 from tritium.ir.types import PointerType
 from tritium.ops.create import Constant
 from tritium.ops.tile import Tile
 from tritium.ops.tuples import TileTuple
 
-from .machine import Array
 from .memory import Range, byte_range
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tritium.diagnostics import InternalError, TritiumError, error
 from tritium.ir.core import ConcreteValue, Op, Value
-from tritium.ir.dtypes import Type
+from tritium.ir.dtypes import Array, Type
 from tritium.ir.tracer import tracing
 from tritium.ir.types import shaped
 from tritium.ops.callable import DeviceFunction
@@ -28,7 +28,7 @@ from tritium.ops.tuples import TileTuple
 from .arguments import Argument, surface_value
 from .frames import call_program, loc_of_traceback
 from .grid import Baton, Fiber, Index, Scheduler, padded
-from .machine import Array, Client, Machine, conform_all
+from .machine import Client, Machine, conform_all
 from .memory import Memory, Range
 from .rewrite import rewritten
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from tritium.diagnostics import TritiumError
 from tritium.ir.core import Block, Function, Op, Region, Value
-from tritium.ir.dtypes import Type
+from tritium.ir.dtypes import Array, Type
 
 from .arguments import parameter_data
 from .grid import Baton, Fiber, Index, Scheduler, padded
-from .machine import Array, Client, Machine, conform_all
+from .machine import Client, Machine, conform_all
 from .memory import Memory, Range
 
 

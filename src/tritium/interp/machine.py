@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tritium.diagnostics import InternalError, Loc, TritiumError, error
 from tritium.ir.core import Op
-from tritium.ir.dtypes import Type
+from tritium.ir.dtypes import Array, Type
 
 from .frames import current_loc
 from .memory import Addresses, Fault, Memory, lanes_of
@@ -18,7 +18,6 @@ from .memory import Addresses, Fault, Memory, lanes_of
 if TYPE_CHECKING:
     from .grid import Baton
 
-Array: TypeAlias = NDArray[Any]
 Index: TypeAlias = tuple[int, int, int]
 
 
@@ -163,7 +162,7 @@ class Machine:
             return error("E0514", kernel=self.kernel, name=fault.read_only.name)
         return error(
             "E0608",
-            op=op.mnemonic.rpartition(".")[2],
+            op=op.verb,
             program=self.program,
             lane=f"lane {lane}" if lane else "it",
             address=f"{fault.address:#x}",

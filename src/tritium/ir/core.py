@@ -292,7 +292,9 @@ class Op(metaclass=OpMeta):
     __slots__ = ("bounds", "loc", "operands", "parent", "results")
 
     mnemonic: ClassVar[str] = ""
-    """``family.verb``, set by ``@op``."""
+    """``family.verb``, set by ``@op``, as are its parts."""
+    family: ClassVar[str] = ""
+    verb: ClassVar[str] = ""
     fields: ClassVar[dict[str, Field]] = {}
     effects: ClassVar[Effects] = PURE
     terminator: ClassVar[bool] = False
@@ -478,6 +480,7 @@ def op(
         if not (cls.__doc__ or "").strip():
             raise ValueError(f"operation {mnemonic} needs a docstring")
         cls.mnemonic = mnemonic
+        cls.family, _, cls.verb = mnemonic.partition(".")
         cls.effects = effects
         cls.terminator = terminator
         REGISTRY[mnemonic] = cls

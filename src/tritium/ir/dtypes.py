@@ -12,8 +12,10 @@ from typing import Any, NoReturn, TypeAlias
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
 NumpyDType: TypeAlias = "np.dtype[Any]"
+Array: TypeAlias = NDArray[Any]
 
 
 class Category(enum.Enum):

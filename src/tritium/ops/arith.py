@@ -14,6 +14,7 @@ from tritium.ir.core import Value, attribute, op, operand
 from tritium.ir.dtypes import (
     FLOATS,
     INTEGERS,
+    Array,
     DType,
     Type,
     float8e5,
@@ -32,7 +33,7 @@ from .cast import convert_tile
 from .codecs import to_compute
 from .constants import describe, number, to_tile
 from .constexpr import constexpr, unwrap
-from .elementwise import Array, Binary, Elementwise, Ternary, Unary, compute_storage
+from .elementwise import Binary, Elementwise, Ternary, Unary, compute_storage
 from .emit import emit_tile, surface
 from .fused import fma as fused_multiply_add
 from .memory import offset_pointer

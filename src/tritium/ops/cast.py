@@ -9,7 +9,7 @@ import numpy as np
 
 from tritium.diagnostics import TritiumError, error
 from tritium.ir.core import Op, Value, attribute, op, operand
-from tritium.ir.dtypes import VALUES, DType, Type, float32, int1, int8, int32, int64, uint64
+from tritium.ir.dtypes import VALUES, Array, DType, Type, float32, int1, int8, int32, int64, uint64
 from tritium.ir.types import PointerType, like, shaped
 
 from . import codecs, samples
@@ -136,7 +136,7 @@ class Bitcast(Op):
         yield Reject("pointer as int32", "E0206", attempt(PointerType(int8), int32), "dtype")
 
 
-def _operands(source: DType, target: DType) -> samples.Array:
+def _operands(source: DType, target: DType) -> Array:
     """Values of ``source`` that include those where a conversion to ``target`` turns."""
     if source.bits <= 16:
         return samples.every(source)

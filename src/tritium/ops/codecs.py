@@ -23,14 +23,13 @@ are exact or known to round once.
 from __future__ import annotations
 
 import functools
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tritium.ir.dtypes import DType, FloatFormat, bfloat16, float16, float32, float64, int1
+from tritium.ir.dtypes import Array, DType, FloatFormat, bfloat16, float16, float32, float64, int1
 
-Array: TypeAlias = NDArray[Any]
 Rounding: TypeAlias = Literal["rtne", "rtz"]
 ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
 

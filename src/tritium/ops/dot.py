@@ -14,6 +14,7 @@ from tritium.diagnostics import TritiumError, error
 from tritium.ir.core import Op, Value, attribute, op, operand, optional
 from tritium.ir.dtypes import (
     FLOATS8,
+    Array,
     DType,
     Type,
     bfloat16,
@@ -34,7 +35,7 @@ from .constexpr import unwrap
 from .create import static_int
 from .emit import emit_tile, surface
 from .shape import Reshape
-from .spec import AgreementTable, Array, Case, Order, Reject, Sample, given
+from .spec import AgreementTable, Case, Order, Reject, Sample, given
 from .tile import Tile
 
 _PRECISION_KNOB = knobs.Language.fp32_default

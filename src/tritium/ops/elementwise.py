@@ -8,21 +8,18 @@ integers wrap, and int1 is computed as the low bit of a byte.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tritium.diagnostics import error
 from tritium.ir.core import Op, Value, operand
-from tritium.ir.dtypes import FLOATS, INTEGERS, DType, Type, int1
+from tritium.ir.dtypes import FLOATS, INTEGERS, Array, DType, Type, int1
 from tritium.ir.types import shaped
 
 from . import samples
 from .codecs import from_compute, to_compute
 from .spec import Case, Sample
-
-Array: TypeAlias = NDArray[Any]
 
 SHAPES: tuple[tuple[int, ...], ...] = ((), (1,), (7, 3), (2, 1, 5))
 """Shapes that every elementwise operation is also tried on, besides a long vector."""
@@ -38,11 +35,6 @@ class Elementwise(Op):
     hint: ClassVar[str] = ""
     """What messages advise for other types."""
 
-    @property
-    def label(self) -> str:
-        """The operation's name in messages."""
-        return self.mnemonic.partition(".")[2]
-
     def operand_type(self) -> Type:
         """The one type of all operands. Raises E0204 for an element type that isn't accepted,
         E0201 where the types differ."""
@@ -52,7 +44,7 @@ class Elementwise(Op):
             if value.scalar not in self.accepts:
                 raise error(
                     "E0204",
-                    op=self.label,
+                    op=self.verb,
                     expected=self.expected,
                     got=value.type,
                     hint=self.hint,
@@ -61,7 +53,7 @@ class Elementwise(Op):
             if value.type is not first:
                 raise error(
                     "E0201",
-                    op=self.label,
+                    op=self.verb,
                     left=first,
                     right=value.type,
                     hint="operands must have one type",

@@ -8,16 +8,15 @@ exact value gives (Boldo and Melquiond, "Emulation of FMA and correctly rounded 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tritium.ir.dtypes import DType, float64
+from tritium.ir.dtypes import Array, DType, float64
 
 from .codecs import decode, encode
 
-Array: TypeAlias = NDArray[Any]
 Doubles: TypeAlias = NDArray[np.float64]
 
 

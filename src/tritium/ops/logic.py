@@ -11,7 +11,7 @@ import numpy as np
 from tritium.diagnostics import error
 from tritium.diagnostics.warning import warn
 from tritium.ir.core import op
-from tritium.ir.dtypes import INTEGERS, DType, float16, float32, get_int_dtype, int1, int32
+from tritium.ir.dtypes import INTEGERS, Array, DType, float16, float32, get_int_dtype, int1, int32
 from tritium.ir.tracer import active
 from tritium.ir.types import PointerType
 
@@ -19,7 +19,7 @@ from .arith import operator_methods, operator_rejects
 from .cast import bitcast_tile
 from .constants import describe, number, to_tile
 from .constexpr import constexpr, unwrap
-from .elementwise import Array, Binary, Unary
+from .elementwise import Binary, Unary
 from .emit import emit_tile, surface
 from .promotion import OPERATOR, broadcast_named, promote
 from .spec import Reject, given

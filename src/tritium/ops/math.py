@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tritium.ir.core import op
-from tritium.ir.dtypes import DType, float16, float32, float64, int32
+from tritium.ir.dtypes import Array, DType, float16, float32, float64, int32
 from tritium.ir.types import PointerType
 
 from . import samples
 from .codecs import encode
 from .constants import to_tile
-from .elementwise import Array, Unary
+from .elementwise import Unary
 from .emit import SURFACE, emit_tile, surface
 from .spec import AgreementTable, Reject, Ulp, given
 from .tile import Tile
@@ -50,7 +50,7 @@ class Elementary(Unary):
     @classmethod
     def rejects(cls) -> Iterator[Reject]:
         """Other types than fp32 and fp64, and what is no number."""
-        call: Any = SURFACE[cls.mnemonic.partition(".")[2]]
+        call: Any = SURFACE[cls.verb]
         yield Reject("fp16", "E0204", lambda: call(given(float16, 4)), "x")
         yield Reject("int32", "E0204", lambda: call(given(int32)), "x")
         yield Reject("an integer constant", "E0204", lambda: call(2), "x")

@@ -13,6 +13,7 @@ from tritium.ir.core import READS, WRITES, Op, Value, attribute, op, operand, op
 from tritium.ir.dtypes import (
     INTEGERS,
     VALUES,
+    Array,
     DType,
     Type,
     float8e5,
@@ -31,7 +32,7 @@ from .constants import constant, describe, number, to_tile
 from .constexpr import unwrap
 from .emit import METHODS, emit_tile, surface
 from .shape import broadcast_tile, broadcast_tiles, common_shape
-from .spec import Array, Case, Reject, Sample, given
+from .spec import Case, Reject, Sample, given
 from .tile import Tile
 
 CACHE_MODIFIERS = ("", "ca", "cg", "cs", "cv", "wb", "wt")

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tritium.diagnostics import TritiumError, error
 from tritium.ir.core import PURE, Op, Region, Value, attribute, op, operand, operands, region
@@ -22,6 +21,7 @@ from tritium.ir.dtypes import (
     INTEGERS,
     STANDARD_FLOATS,
     VALUES,
+    Array,
     DType,
     Type,
     bfloat16,
@@ -52,7 +52,6 @@ from .spec import AgreementTable, Case, Order, Reject, Sample, given
 from .tile import Tile
 from .tuples import TileTuple
 
-Array: TypeAlias = NDArray[Any]
 Combine: TypeAlias = Callable[[Sequence[Array], Sequence[Array]], Sequence[Array]]
 
 INNERMOST_PARTIALS = 64
@@ -148,11 +147,6 @@ class Reduction(Op):
     axis: int = attribute()
 
     @property
-    def label(self) -> str:
-        """The operation's name in messages."""
-        return self.mnemonic.partition(".")[2]
-
-    @property
     def dtype(self) -> DType:
         """The element type."""
         assert isinstance(self.x.scalar, DType)
@@ -162,13 +156,13 @@ class Reduction(Op):
         if self.x.scalar not in REDUCED:
             raise error(
                 "E0204",
-                op=self.label,
+                op=self.verb,
                 expected="integers or floats of 16 bits and more",
                 got=self.x.type,
                 hint="cast it first",
                 argument="input",
             )
-        return _drop_axis(self.label, self.x, self.axis)
+        return _drop_axis(self.verb, self.x, self.axis)
 
     def combine(self, left: Array, right: Array) -> Array:
         """Two partials as one, in storage form."""
@@ -197,7 +191,7 @@ class Reduction(Op):
     @classmethod
     def rejects(cls) -> Iterator[Reject]:
         """Scalars, axes out of range, pointers."""
-        call: Any = SURFACE[cls.mnemonic.partition(".")[2]]
+        call: Any = SURFACE[cls.verb]
         x = samples.floats
         yield Reject("a scalar", "E0204", lambda: call(x()), "input")
         yield Reject("an axis past the end", "E0207", lambda: call(x(3, 4), 2), "axis")

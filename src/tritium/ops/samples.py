@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tritium.ir.dtypes import DType, Type, float32, int1
+from tritium.ir.dtypes import Array, DType, Type, float32, int1
 from tritium.ir.types import PointerType, shaped
 
 from .codecs import encode
 from .spec import Sample, given
 from .tile import Tile
-
-Array: TypeAlias = NDArray[Any]
 
 
 def patterns(values: Any, dtype: DType) -> Array:

@@ -18,15 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tritium.ir.core import ConcreteValue, FieldKind, Op, Region, Value
-from tritium.ir.dtypes import DType, Type
+from tritium.ir.dtypes import Array, DType, Type
 from tritium.ir.types import shaped
 
 from .tile import Tile
-
-Array: TypeAlias = NDArray[Any]
 
 EXECUTORS = ("reference", "interp", "cpu", "nvptx")
 

@@ -13,7 +13,7 @@ from tritium.ops import compare
 def _(lowering: Lowering, op: compare.Comparison, x: V, y: V) -> V:
     dtype = op.x.scalar
     assert isinstance(dtype, DType)
-    relation = op.mnemonic.partition(".")[2]
+    relation = op.verb
     if dtype.is_floating():
         x, y = (convert(lowering, each, dtype, dtype.compute) for each in (x, y))
         return lowering.b.fcmp("une" if relation == "ne" else f"o{relation}", x, y)

@@ -19,8 +19,8 @@ from .kernel import KernelWriter
 
 STRUCTURAL = frozenset(
     name
-    for name in REGISTRY
-    if name.split(".")[0] in ("create", "program", "shape", "memory", "reduce", "dot", "control")
+    for name, cls in REGISTRY.items()
+    if cls.family in ("create", "program", "shape", "memory", "reduce", "dot", "control")
 )
 """Operations that the nest generator writes itself; the others need a rule in ``common``."""
 

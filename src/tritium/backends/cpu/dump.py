@@ -36,7 +36,7 @@ def _plan(plan: BlockPlan, width: int) -> list[str]:
 
 
 def _is_worth_a_line(op: Op) -> bool:
-    return bool(op.regions) or op.mnemonic.startswith("dot.")
+    return bool(op.regions) or op.family == "dot"
 
 
 def _group(group: Group, width: int) -> list[str]:
@@ -58,7 +58,7 @@ def _sink(sink: Sink) -> str:
     fused = sorted(
         value.defining_op.mnemonic
         for value in sink.inlined
-        if value.defining_op is not None and value.defining_op.mnemonic.split(".")[0] in _SHOWN
+        if value.defining_op is not None and value.defining_op.family in _SHOWN
     )
     made = f" of {', '.join(fused)}" if fused else ""
     if sink.kind is SinkKind.KEEP:

@@ -190,7 +190,7 @@ def weight(op: Op) -> int:
     """Relative cost of one element of an operation's result."""
     if isinstance(op, (create.Splat, create.Arange, create.Constant, *SHAPE_OPS)):
         return 0
-    family = op.mnemonic.split(".")[0]
+    family = op.family
     if isinstance(op, (*_CHEAP,)) or family in ("compare", "select"):
         narrow = isinstance(op.operands[0].scalar, DType) and _is_narrow_float(op.operands[0])
         return 3 if narrow else 1
@@ -218,7 +218,7 @@ def is_generator(value: Value, cache: dict[Value, bool]) -> bool:
         op is None
         or op.regions
         or op.effects
-        or family_of(op) in ("reduce", "dot", "control")
+        or op.family in ("reduce", "dot", "control")
         or (isinstance(op, Reshape) and not _symbolic(op))
     ):
         answer = False
@@ -232,11 +232,6 @@ def _symbolic(op: Reshape) -> bool:
     from .index import splits_axis
 
     return not splits_axis(op)
-
-
-def family_of(op: Op) -> str:
-    """The part of the mnemonic before the dot."""
-    return op.mnemonic.split(".", 1)[0]
 
 
 def alias_pairs(function: Function) -> list[tuple[int, int]]:

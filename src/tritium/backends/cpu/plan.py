@@ -16,7 +16,6 @@ from tritium.ops.shape import Reshape
 
 from .facts import (
     Strides,
-    family_of,
     injective,
     is_affine,
     is_generator,
@@ -164,7 +163,7 @@ class Planner:
         Everything of enclosing blocks that is not made of positions was stored by their plans.
         """
         for op in self.block.ops:
-            if op.regions or family_of(op) in ("reduce", "dot"):
+            if op.regions or op.family in ("reduce", "dot"):
                 self.stored.update(result for result in op.results if result.shape)
         defined: set[Value] = set()
         self._consider_outside(self.block, defined)
@@ -214,10 +213,10 @@ class Planner:
                 for operand in op.operands:
                     self._keep(operand, "it leaves the block")
             for inner in op.regions:
-                if family_of(op) == "control":
+                if op.family == "control":
                     self._keep_used_inside(inner.block)
                 for operand in op.operands:
-                    if family_of(op) == "control":
+                    if op.family == "control":
                         self._keep(operand, "a loop or branch starts with it")
 
     def _keep_used_inside(self, block: Block) -> None:
@@ -340,7 +339,7 @@ class Planner:
             size = op.value.scalar.itemsize
             lane = access_lane(op.pointer, size, self.strides)
             return Sink(SinkKind.STORE, op, at, op.pointer.shape, lane)
-        if family_of(op) == "reduce":
+        if op.family == "reduce":
             space = op.operands[0].shape
             axis = op.attributes["axis"]
             last = len(space) - 1
@@ -362,7 +361,7 @@ class Planner:
             for sink in by_op.get(op, ()):
                 if sink.value in self.early.get(op, ()):
                     self._place(sink, steps)
-            if (op.regions and family_of(op) == "control") or isinstance(op, dot.Dot):
+            if (op.regions and op.family == "control") or isinstance(op, dot.Dot):
                 self._flush(steps)
                 steps.append(Step(op=op))
             elif self._is_plain(op):
