@@ -1,0 +1,3 @@
+"""Linear layouts."""
+
+from __future__ import annotations
