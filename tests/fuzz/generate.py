@@ -121,6 +121,8 @@ class Generator:
         rank = self.pick((1, 1, 2, 2, 2, 3))
         while True:
             made = tuple(self.pick(EXTENTS) for _ in range(rank))
+            if self.chance(0.2):
+                made = (made[-1],) * rank
             if np.prod(made) <= MOST_ELEMENTS:
                 return made
 
@@ -444,7 +446,7 @@ class Generator:
     def loop(self) -> None:
         carried = self.random.sample(self.tiles, min(len(self.tiles), self.pick((1, 1, 2))))
         trips = self.scalar(self.pick((0, 1, 2, 3)))
-        shape = self.shape()
+        shape = self.pick((self.shape(), carried[0].shape)) or self.shape()
         dtype = self.pick(FLOATS)
         pointers = self.fresh("ptr")
         offsets, span = self.offsets(shape, injective=False)

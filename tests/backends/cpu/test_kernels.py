@@ -253,6 +253,28 @@ def reduce_carried(x_ptr, y_ptr, trips, BLOCK: tl.constexpr):
 
 
 @jit
+def store_across(x_ptr, y_ptr, trips, BLOCK: tl.constexpr):
+    """A store walks the columns of a square tile whose next value is made row by row."""
+    m = tl.arange(0, BLOCK)[:, None]
+    n = tl.arange(0, BLOCK)[None, :]
+    a = tl.load(x_ptr + m * BLOCK + n)
+    b = a * 3
+    rows = tl.sum(a, 1)
+    for i in range(trips):
+        tl.store(y_ptr + m + n * BLOCK, a + b)
+        b = a + tl.trans(b) + rows[None, :]
+        a = a * 2 + i
+        rows = rows + tl.sum(a, 0) + tl.max(a + rows[:, None], 1)
+    tl.store(x_ptr + m * BLOCK + n, a + b)
+
+
+@pytest.mark.parametrize("block", [5, 8, 16, 32])
+def test_square_tiles_stored_across(block: int) -> None:
+    x = ordinary((block, block), np.int32)
+    agree(store_across, x_ptr=x, y_ptr=np.zeros_like(x), trips=3, BLOCK=block)
+
+
+@jit
 def backwards(x_ptr, y_ptr, trips, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     a = tl.load(x_ptr + at)

@@ -257,28 +257,29 @@ def _can_place(
         return True
     if argument in yielded:
         return False
-    step, subnest = place
+    step, _ = place
     here = plan.steps[step]
     if here.group is not None:
-        if not all(_reads_in_place(here.group, n, argument, subnest) for n in _range(here.group)):
+        if not _updates_in_place(here.group, value, argument):
             return False
     elif not _accumulates(here.op, argument):
         return False
     return not any(_step_reads(plan, later, argument) for later in plan.steps[step + 1 :])
 
 
-def _range(group: Group) -> range:
-    return range(len(group.subnests))
-
-
-def _reads_in_place(group: Group, number: int, argument: Value, last: int) -> bool:
-    """Whether a subnest reads ``argument`` element by element at most, and none after ``last``."""
-    for sink in group.subnests[number]:
-        for used, point in sink.uses:
-            if used is argument and (
-                number > last or sink.along is not None or point != sink.tokens()
-            ):
-                return False
+def _updates_in_place(group: Group, value: Value, argument: Value) -> bool:
+    """Whether a group reads ``argument`` only at the elements of ``value`` that are made in the
+    same row, and none after they are made."""
+    made = group.producer(value)
+    assert made is not None
+    last, maker = made
+    for number, subnest in enumerate(group.subnests):
+        for sink in subnest:
+            for used, point in sink.uses:
+                if used is argument and (
+                    number > last or sink.along is not None or point != maker.result_tokens()
+                ):
+                    return False
     return True
 
 

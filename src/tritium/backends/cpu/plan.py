@@ -431,10 +431,7 @@ class Planner:
     def _same_row(producer: Sink, value: Value, point: tuple[object, ...]) -> bool:
         if not value.shape:
             return True
-        tokens = producer.tokens()
-        if producer.kind is SinkKind.REDUCE:
-            axis = producer.op.attributes["axis"]
-            tokens = (*tokens[:axis], *tokens[axis + 1 :])
+        tokens = producer.result_tokens()
         if len(tokens) != len(point):
             return False
         return all(

@@ -93,6 +93,14 @@ class Sink:
             for extent, token in zip(self.space, point, strict=True)
         )
 
+    def result_tokens(self) -> Point:
+        """The abstract point of a result: without the axis that a reduction takes away."""
+        tokens = self.tokens()
+        if self.kind is not SinkKind.REDUCE:
+            return tokens
+        axis = self.op.attributes["axis"]
+        return (*tokens[:axis], *tokens[axis + 1 :])
+
 
 def default_lane(shape: Sequence[int]) -> int:
     """The last axis that is longer than 1."""
@@ -161,32 +169,37 @@ class Walker:
                 self.sink.uses.append((operand, ()))
 
     def visit(self, value: Value, point: Point, *, top: bool = False) -> None:
-        if (value, point) in self.seen:
-            return
-        self.seen.add((value, point))
+        """Follow what ``value`` is made from; chains of operations may be of any length."""
+        pending = [(value, point)]
+        while pending:
+            value, point = pending.pop()
+            if (value, point) not in self.seen:
+                self.seen.add((value, point))
+                pending.extend(reversed(self._made_from(value, point, top)))
+            top = False
+
+    def _made_from(self, value: Value, point: Point, top: bool) -> list[tuple[Value, Point]]:
+        """The operands that are computed along with ``value``, if it is, and where."""
+        op = value.defining_op
         if not value.shape or (value in self.stored and not top):
             self.sink.uses.append((value, point))
-            return
+            return []
         self.sink.inlined.add(value)
-        op = value.defining_op
         if op is None:
             self.sink.uses.append((value, point))
-        elif isinstance(op, SHAPE_OPS):
-            self._shape(op, point)
-        else:
-            if isinstance(op, memory.Load):
-                self.sink.reads.setdefault(op, []).append(point)
-            inner = () if isinstance(op, create.Splat) else point
-            for operand in op.operands:
-                self.visit(operand, inner if operand.shape else ())
+            return []
+        if isinstance(op, SHAPE_OPS):
+            return [self._source(op, point)]
+        if isinstance(op, memory.Load):
+            self.sink.reads.setdefault(op, []).append(point)
+        inner = () if isinstance(op, create.Splat) else point
+        return [(operand, inner if operand.shape else ()) for operand in op.operands]
 
-    def _shape(self, op: Op, point: Point) -> None:
+    @staticmethod
+    def _source(op: Op, point: Point) -> tuple[Value, Point]:
         source = operand_of(op)
         if isinstance(op, Reshape) and splits_axis(op):
-            self.visit(source, ("linear",))
-            return
+            return source, ("linear",)
         if not source.shape:
-            self.visit(source, ())
-            return
-        mapped = map_point(op, point, ZERO_TOKEN, lambda parts: ("merged", tuple(parts)))
-        self.visit(source, mapped)
+            return source, ()
+        return source, map_point(op, point, ZERO_TOKEN, lambda parts: ("merged", tuple(parts)))
