@@ -10,8 +10,7 @@ import types
 from collections.abc import Callable, Sequence
 
 from tritium.diagnostics import TritiumError, text
-
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+from tritium.diagnostics.frames import PACKAGE
 
 FAILED = 1
 INTERRUPTED = 130
@@ -79,7 +78,7 @@ def _launch(trace: types.TracebackType | None) -> tuple[str, int] | None:
     """The last line of the user's that an exception passed before it came into Tritium."""
     found = None
     for frame, line in traceback.walk_tb(_own(trace)):
-        if frame.f_code.co_filename.startswith(_PACKAGE):
+        if frame.f_code.co_filename.startswith(PACKAGE):
             break
         found = (frame.f_code.co_filename, line)
     return found
@@ -94,4 +93,4 @@ def _own(trace: types.TracebackType | None) -> types.TracebackType | None:
 
 
 def _is_ours(file: str) -> bool:
-    return file.startswith((_PACKAGE, "<frozen runpy>"))
+    return file.startswith((PACKAGE, "<frozen runpy>"))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 
 from .errors import InternalError, TritiumWarning, error
+from .frames import outside
 from .loc import Loc
-
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 _given: dict[tuple[str, str, int, int], object] = {}
 
@@ -55,8 +53,7 @@ def forget_warnings() -> None:
 
 
 def _caller() -> tuple[str, int, str]:
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
+    here = sys._getframe()
+    frame = outside(here) or here
     file = frame.f_code.co_filename
     return file, frame.f_lineno, frame.f_globals.get("__name__", file.removesuffix(".py"))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-import linecache
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from tritium.diagnostics import Loc
+from tritium.diagnostics.frames import place
 
 
 class _Mark:
@@ -60,25 +59,5 @@ def _chain(entries: Iterable[tuple[CodeType, int, int]]) -> Loc | None:
     loc: Loc | None = None
     for code, instruction, line in entries:
         if is_kernel_code(code):
-            loc = _place(code, instruction, line, loc)
+            loc = place(code, instruction, line, code.co_name, loc)
     return loc
-
-
-def _place(code: CodeType, instruction: int, line: int, call_site: Loc | None) -> Loc:
-    file = code.co_filename
-    if sys.version_info >= (3, 11) and instruction >= 0:
-        at = next(itertools.islice(code.co_positions(), instruction // 2, None))
-        first, last, start, stop = at
-        if first is not None and last is not None and start is not None and stop is not None:
-            columns = _column(file, first, start), _column(file, last, stop)
-            return Loc(file, first, columns[0], last, columns[1], code.co_name, call_site)
-    # Python 3.10 knows the line only.
-    text = linecache.getline(file, line).rstrip()
-    indent = len(text) - len(text.lstrip())
-    return Loc(file, line, indent, line, len(text), code.co_name, call_site)
-
-
-def _column(file: str, line: int, offset: int) -> int:
-    """A column in characters from one in bytes."""
-    text = linecache.getline(file, line)
-    return offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))

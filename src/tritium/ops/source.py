@@ -19,6 +19,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from tritium.diagnostics import Loc, error
+from tritium.diagnostics.frames import character
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,7 @@ class FunctionSource:
         return Loc(self.file, where.lineno, start, where.lineno, end, self.name, call_site)
 
     def _column(self, line: int, offset: int) -> int:
-        text = self.lines[line - self.first_line]
-        if text.isascii():
-            return offset
-        return len(text.encode()[:offset].decode(errors="replace"))
+        return character(self.lines[line - self.first_line], offset)
 
 
 # By identity: code objects compare equal across files.

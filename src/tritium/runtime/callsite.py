@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import ast
-import itertools
 import linecache
-import os
 import sys
-import types
 
 from tritium.diagnostics import Loc, TritiumError
-
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+from tritium.diagnostics.frames import character, outside, place
 
 
 class placing:
@@ -34,35 +30,15 @@ class placing:
 
 def launch_loc(argument: str | None = None, names: list[str] | None = None) -> Loc | None:
     """The call outside of Tritium that led here, or the expression in it for one ``argument``."""
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
+    frame = outside(sys._getframe(1))
     if frame is None:
         return None
-    call = _call_range(frame)
+    code = frame.f_code
+    name = "" if code.co_name == "<module>" else code.co_name
+    call = place(code, frame.f_lasti, frame.f_lineno, name)
     if argument is None or call.end_line == 0:
         return call
     return _argument_range(call, argument, names or []) or call
-
-
-def _call_range(frame: types.FrameType) -> Loc:
-    code, line = frame.f_code, frame.f_lineno
-    file = code.co_filename
-    name = "" if code.co_name == "<module>" else code.co_name
-    if sys.version_info >= (3, 11):
-        at = next(itertools.islice(code.co_positions(), frame.f_lasti // 2, None))
-        first, last, start, stop = at
-        if first is not None and last is not None and start is not None and stop is not None:
-            begin, end = _characters(file, first, start), _characters(file, last, stop)
-            return Loc(file, first, begin, last, end, name)
-    # Python 3.10 knows the line only.
-    text = linecache.getline(file, line).rstrip()
-    return Loc(file, line, len(text) - len(text.lstrip()), line, len(text), name)
-
-
-def _characters(file: str, line: int, offset: int) -> int:
-    """A column in characters from one in UTF-8 bytes."""
-    return len(linecache.getline(file, line).encode()[:offset].decode(errors="replace"))
 
 
 def _argument_range(call: Loc, argument: str, names: list[str]) -> Loc | None:
@@ -105,5 +81,5 @@ def _position(call: Loc, lines: list[str], line: int, offset: int) -> tuple[int,
     text = lines[line - 1]
     if line == 1:
         # The bracket takes one byte of the first line.
-        return call.line, call.col + len(text.encode()[: offset - 1].decode(errors="replace"))
-    return call.line + line - 1, len(text.encode()[:offset].decode(errors="replace"))
+        return call.line, call.col + character(text, offset - 1)
+    return call.line + line - 1, character(text, offset)

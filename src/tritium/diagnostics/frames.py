@@ -1,0 +1,47 @@
+"""Python's frames: which are Tritium's own, and where in the source they stand."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import os
+import sys
+from types import CodeType, FrameType
+
+from .loc import Loc
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+"""What the paths of Tritium's own files begin with."""
+
+
+def outside(frame: FrameType | None) -> FrameType | None:
+    """``frame``, or its first caller that is no code of Tritium's; None where there is none."""
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        frame = frame.f_back
+    return frame
+
+
+def character(text: str, offset: int) -> int:
+    """A column of a line in characters from one in bytes of UTF-8, as Python counts them."""
+    return offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))
+
+
+def place(
+    code: CodeType, instruction: int, line: int, function: str, call_site: Loc | None = None
+) -> Loc:
+    """The range that an instruction of ``code`` was compiled from.
+
+    ``instruction`` is a frame's ``f_lasti``, ``line`` its ``f_lineno``: all that Python 3.10 knows,
+    where the range is the line.
+    """
+    file = code.co_filename
+    if sys.version_info >= (3, 11) and instruction >= 0:
+        at = next(itertools.islice(code.co_positions(), instruction // 2, None))
+        first, last, start, stop = at
+        if first is not None and last is not None and start is not None and stop is not None:
+            begin = character(linecache.getline(file, first), start)
+            end = character(linecache.getline(file, last), stop)
+            return Loc(file, first, begin, last, end, function, call_site)
+    text = linecache.getline(file, line).rstrip()
+    indent = len(text) - len(text.lstrip())
+    return Loc(file, line, indent, line, len(text), function, call_site)
