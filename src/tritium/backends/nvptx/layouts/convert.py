@@ -33,6 +33,9 @@ class Rename:
         """Whether not even a name changes."""
         return self.sources == tuple(range(len(self.sources)))
 
+    def __str__(self) -> str:
+        return "nothing moves" if self.is_nothing else f"{len(self.sources)} registers renamed"
+
 
 @dataclass(frozen=True)
 class ThroughShared:
@@ -76,6 +79,15 @@ class ThroughShared:
             if self.bytes(1 << bit) <= limit:
                 return 1 << bit
         return None
+
+    def __str__(self) -> str:
+        sides = ", ".join(
+            f"{done} {side.bytes} bytes at a time in {side.wavefronts} wavefronts"
+            for done, side in (("stored", self.store), ("loaded", self.load))
+        )
+        conflicts = self.store.conflicts + self.load.conflicts
+        waits = f"{conflicts} of them conflicts, {self.scope.value}s wait"
+        return f"through {self.bytes()} bytes of shared memory: {sides}, {waits}"
 
 
 Conversion = Rename | Shuffle | ThroughShared

@@ -97,6 +97,10 @@ class Shuffle:
         exchanges = (*self.before, *self.after)
         return self.instructions_per_word * sum(len(exchange.kept) for exchange in exchanges)
 
+    def __str__(self) -> str:
+        kind = "butterfly" if self.is_butterfly else "indexed"
+        return f"{self.shuffles} {kind} shuffles, {self.selects} selects"
+
 
 @dataclass(frozen=True)
 class _Blocks:

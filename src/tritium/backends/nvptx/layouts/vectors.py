@@ -37,15 +37,21 @@ def vector_width(offsets: LinearLayout, limit: int) -> int:
     registers = f2.Span(low.bases(REGISTER))
     if registers.rank < low.input_bits(REGISTER):
         raise ValueError("two registers of a thread are at one offset")
-    touched = 0
-    for name, bases in low.inputs:
-        if name != REGISTER:
-            for basis in bases:
-                touched |= basis
+    touched = _touched(low)
     width = 1
     while 2 * width <= limit and width in registers and not touched & width:
         width *= 2
     return width
+
+
+def _touched(offsets: LinearLayout) -> int:
+    """The offset bits that depend on the thread."""
+    touched = 0
+    for name, bases in offsets.inputs:
+        if name != REGISTER:
+            for basis in bases:
+                touched |= basis
+    return touched
 
 
 def vectorise(offsets: LinearLayout, width: int) -> Vectors:
@@ -55,6 +61,16 @@ def vectorise(offsets: LinearLayout, width: int) -> Vectors:
         group = groups.setdefault(image & -width, [0] * width)
         group[image & (width - 1)] = register
     return Vectors(width, tuple(map(tuple, groups.values())), tuple(groups))
+
+
+def split_offsets(offsets: LinearLayout, vectors: Vectors) -> tuple[tuple[int, int], ...]:
+    """For each access (x, y) with ``thread ^ offset == (thread ^ x) + y`` for every thread.
+
+    ``thread`` is the offset of its first register. Accesses with one x share an address register,
+    and y is an immediate of the instruction.
+    """
+    touched = _touched(offsets.keep_outputs([OFFSET]))
+    return tuple((offset & touched, offset & ~touched) for offset in vectors.offsets)
 
 
 def global_vectors(
