@@ -12,6 +12,7 @@ from tritium.diagnostics import error
 from tritium.ops.constexpr import constexpr, unwrap
 from tritium.ops.python import (
     BINARY,
+    SYMBOLS,
     Combination,
     assigned,
     attribute,
@@ -29,35 +30,6 @@ from tritium.ops.tuples import TileTuple
 
 from .base import Base
 from .names import read
-
-SYMBOLS: dict[type[ast.AST], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.MatMult: "@",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Is: "is",
-    ast.IsNot: "is not",
-    ast.In: "in",
-    ast.NotIn: "not in",
-    ast.USub: "-",
-    ast.UAdd: "+",
-    ast.Invert: "~",
-}
 
 _CONVERSIONS: dict[str, Callable[[Any], str]] = {"r": repr, "s": str, "a": ascii}
 

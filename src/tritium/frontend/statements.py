@@ -6,11 +6,10 @@ import ast
 
 from tritium.diagnostics import error
 from tritium.ops.emit import SURFACE
-from tritium.ops.python import describe, is_known
+from tritium.ops.python import SYMBOLS, describe, is_known
 
 from .base import Flow, Returned, Work
 from .calls import Calls
-from .expressions import SYMBOLS
 from .names import Binding, Unset, read
 
 

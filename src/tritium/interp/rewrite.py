@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from tritium.diagnostics import InternalError, error
 from tritium.ops.callable import is_constexpr_annotation
+from tritium.ops.python import SYMBOLS
 from tritium.ops.source import FunctionSource, capture
 
 from . import support
@@ -32,19 +33,6 @@ NOWHERE = -1
 _FUTURE = 0
 for _feature in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _feature).compiler_flag
-
-_SYMBOLS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Is: "is",
-    ast.IsNot: "is not",
-    ast.In: "in",
-    ast.NotIn: "not in",
-}
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -300,7 +288,7 @@ class _Rewriter(ast.NodeTransformer):
         operands = [node.left, *node.comparators]
         if len(node.ops) > 1:
             left, right, *rest = map(self.visit, operands)
-            text = [_at(ast.Constant(_SYMBOLS[type(each)]), start) for each in node.ops]
+            text = [_at(ast.Constant(SYMBOLS[type(each)]), start) for each in node.ops]
             symbols = _at(ast.Tuple([*text], ast.Load()), start)
             step = self._call("chain", symbols, left, right, start=start, at=node)
             return self._result(step, rest, start, node)

@@ -8,7 +8,6 @@ dictionaries, ...) keeps Python's meaning.
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -162,12 +161,7 @@ class choice(_Step):
 
 
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+    **python.BINARY,
     "is": lambda left, right: unwrap(left) is unwrap(right),
     "is not": lambda left, right: unwrap(left) is not unwrap(right),
     "in": lambda left, right: left in right,

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from tritium.diagnostics import TritiumError, error
-from tritium.ir.core import Op, Value
+from tritium.diagnostics import TritiumError, error, warn
+from tritium.ir.core import Op
 from tritium.ir.tracer import Tracer, active
 
 if TYPE_CHECKING:
@@ -66,9 +66,11 @@ def emit_tile(cls: type[Op], **fields: Any) -> Tile:
     return made
 
 
-def values(*tiles: Any) -> tuple[Value, ...]:
-    """The IR values of tiles."""
-    return tuple(tile.value for tile in tiles)
+def warn_here(text: str, hint: str, argument: str) -> None:
+    """Issue W0901 at the place in the kernel that is being compiled or run."""
+    tracer = active()
+    loc = tracer.loc() if tracer is not None else None
+    warn("W0901", text=text, hint=hint, argument=argument, loc=loc)
 
 
 @overload

@@ -9,10 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tritium.diagnostics import error
-from tritium.diagnostics.warning import warn
 from tritium.ir.core import op
 from tritium.ir.dtypes import INTEGERS, Array, DType, float16, float32, get_int_dtype, int1, int32
-from tritium.ir.tracer import active
 from tritium.ir.types import PointerType
 
 from .arith import operator_methods, operator_rejects
@@ -20,7 +18,7 @@ from .cast import bitcast_tile
 from .constants import describe, number, to_tile
 from .constexpr import constexpr, unwrap
 from .elementwise import Binary, Unary
-from .emit import emit_tile, surface
+from .emit import emit_tile, surface, warn_here
 from .promotion import OPERATOR, broadcast_named, promote
 from .spec import Reject, given
 from .tile import Tile
@@ -158,14 +156,8 @@ def _warn_of_count(symbol: str, left: Tile, count: Any) -> None:
     dtype = left.dtype
     assert isinstance(dtype, DType)
     if known is not None and not 0 <= known < dtype.bits:
-        tracer = active()
-        warn(
-            "W0901",
-            text=f"{symbol} {known} shifts every bit out of {dtype}",
-            hint=f"shift by 0 to {dtype.bits - 1}",
-            argument="right",
-            loc=tracer.loc() if tracer is not None else None,
-        )
+        text = f"{symbol} {known} shifts every bit out of {dtype}"
+        warn_here(text, f"shift by 0 to {dtype.bits - 1}", "right")
 
 
 def _shift_left(x: Any, y: Any) -> Tile:

@@ -10,6 +10,7 @@ module, a class.
 
 from __future__ import annotations
 
+import ast
 import enum
 import operator
 from collections.abc import Callable
@@ -134,6 +135,36 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+SYMBOLS: dict[type[ast.AST], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.MatMult: "@",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.USub: "-",
+    ast.UAdd: "+",
+    ast.Invert: "~",
+}
+"""The operators of Python's syntax trees."""
 
 UNARY: dict[str, Callable[[Any], Any]] = {
     "-": operator.neg,

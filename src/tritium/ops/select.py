@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 
 from tritium.diagnostics import error
-from tritium.diagnostics.warning import warn
 from tritium.ir.core import Op, Value, op, operand
 from tritium.ir.dtypes import VALUES, Type, float32, int1, int8, int32, uint8
-from tritium.ir.tracer import active
 from tritium.ir.types import PointerType, shaped
 
 from . import samples
 from .cast import convert_tile
 from .constants import describe, to_tile
 from .constexpr import unwrap
-from .emit import emit_tile, surface
+from .emit import emit_tile, surface, warn_here
 from .promotion import broadcast_named, meet
 from .spec import Case, Reject, given
 from .tile import Tile
@@ -109,14 +107,8 @@ def _condition(value: Any) -> Tile:
             hint="compare what it points to",
             argument="condition",
         )
-    tracer = active()
-    warn(
-        "W0901",
-        text=f"where: the condition is {tile.type}, not int1; it counts as condition != 0",
-        hint="compare it: condition != 0",
-        argument="condition",
-        loc=tracer.loc() if tracer is not None else None,
-    )
+    text = f"where: the condition is {tile.type}, not int1; it counts as condition != 0"
+    warn_here(text, "compare it: condition != 0", "condition")
     return convert_tile(tile, int1)
 
 
