@@ -233,26 +233,43 @@ def place(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pa
 
 
 def test_cache_verbs(place: pathlib.Path) -> None:
+    cache.store("aa1", Entry({"kernel": "kernel_aa1"}, {"ir": b""}), cache.MANIFEST_SUFFIX)
     size = invoke("cache", "size").output
-    assert re.fullmatch(rf"3 kernels, \d+ B in {re.escape(str(place))}\n", size)
-    listed = invoke("cache", "list").output.splitlines()
-    assert [line.split()[0] for line in listed] == ["aa1", "aa2", "bb1"]
-    assert all("kernel_" in line for line in listed)
+    where = re.escape(str(place))
+    assert re.fullmatch(rf"3 kernels, 1 manifest, 0 of the host: \d+ B in {where}\n", size)
+    listed = [line.split() for line in invoke("cache", "list").output.splitlines()]
+    assert [line[0] for line in listed] == ["aa1", "aa1", "aa2", "bb1"]
+    assert [line[1] for line in listed] == ["kernel", "manifest", "kernel", "kernel"]
+    assert all(line[-1] == f"kernel_{line[0]}" for line in listed)
     verified = invoke("cache", "verify")
-    assert (verified.exit_code, verified.output) == (0, "3 kernels whole, 0 damaged\n")
+    assert (verified.exit_code, verified.output) == (0, "4 entries whole, 0 damaged\n")
     (place / "aa2.kernel").write_bytes(b"broken")
     verified = invoke("cache", "verify")
     assert verified.exit_code == 1
-    assert "2 kernels whole, 1 damaged" in verified.output
-    assert "damaged: aa2" in verified.output
+    assert "3 entries whole, 1 damaged" in verified.output
+    assert "damaged: aa2 (kernel)" in verified.output
     assert "damaged" in invoke("cache", "list").output
     repaired = invoke("cache", "verify", "--repair")
     assert repaired.exit_code == 0
-    assert invoke("cache", "verify").output == "2 kernels whole, 0 damaged\n"
-    assert invoke("cache", "clear", "bb").output == "removed 1 kernel\n"
-    assert invoke("cache", "clear").output == "removed 1 kernel\n"
+    assert invoke("cache", "verify").output == "3 entries whole, 0 damaged\n"
+    assert invoke("cache", "clear", "bb").output == "removed 1 entry\n"
+    assert invoke("cache", "clear", "kernel_aa1").output == "removed 2 entries\n"
+    assert invoke("cache", "clear").output == "removed 0 entries\n"
     assert list(place.iterdir()) == []
-    assert invoke("cache", "size").output.startswith("0 kernels, 0 B")
+    assert invoke("cache", "size").output.startswith("0 kernels, 0 manifests, 0 of the host: 0 B")
+
+
+def test_cache_prune(place: pathlib.Path) -> None:
+    for age, name in enumerate(("aa2", "bb1", "aa1")):
+        os.utime(place / f"{name}.kernel", (1e9 - age, 1e9 - age))
+    length = (place / "aa2.kernel").stat().st_size
+    assert invoke("cache", "prune", "1MB").output == f"removed 0 entries, {3 * length} B left\n"
+    assert invoke("cache", "prune", f"{2 * length}").output.startswith("removed 1 entry")
+    assert sorted(each.name for each in place.iterdir()) == ["aa2.kernel", "bb1.kernel"]
+    assert invoke("cache", "prune", "0.2k").output.startswith("removed 1 entry")
+    assert invoke("cache", "prune", "0").output == "removed 1 entry, 0 B left\n"
+    for wrong in ("much", "-1", "1TBB", ""):
+        assert invoke("cache", "prune", "--", wrong).exit_code == 2
 
 
 def test_cache_verbs_without_a_cache(
@@ -261,7 +278,7 @@ def test_cache_verbs_without_a_cache(
     monkeypatch.setenv("TRITIUM_CACHE_DIR", str(tmp_path / "none"))
     assert invoke("cache", "size").output.startswith("0 kernels")
     assert invoke("cache", "list").output == ""
-    assert invoke("cache", "clear").output == "removed 0 kernels\n"
+    assert invoke("cache", "clear").output == "removed 0 entries\n"
     assert not (tmp_path / "none").exists()
 
 

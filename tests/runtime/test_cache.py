@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import textwrap
+import time
 import warnings
 
 import pytest
@@ -164,26 +165,108 @@ def test_the_key_depends_on_every_part_and_their_bounds(monkeypatch: pytest.Monk
 
 
 def test_the_verbs(place: pathlib.Path) -> None:
-    assert cache.size() == (0, 0)
+    nothing = {"kernel": 0, "manifest": 0, "host": 0}
+    assert cache.size() == (nothing, 0)
     assert cache.entries() == []
     assert cache.clear() == 0
+    assert cache.prune(0) == (0, 0)
     for name in ("a", "b", "c"):
         cache.store(name, ENTRY)
+    cache.store("a", ENTRY, cache.MANIFEST_SUFFIX)
+    cache.store("d", ENTRY, cache.HOST_SUFFIX)
     (place / ".a-1.tmp").write_bytes(b"left by a process that was killed")
     length = len(cache.encode(ENTRY))
     (place / "b.kernel").write_bytes(b"damaged")
     (place / "README").write_text("not ours")
-    assert cache.size() == (3, 2 * length + 7)
-    assert [(name, facts) for name, _, facts in cache.entries()] == [
-        ("a", ENTRY.facts),
-        ("b", None),
-        ("c", ENTRY.facts),
+    assert cache.size() == ({"kernel": 3, "manifest": 1, "host": 1}, 4 * length + 7)
+    assert [(each.name, each.kind, each.facts) for each in cache.entries()] == [
+        ("a", "kernel", ENTRY.facts),
+        ("a", "manifest", ENTRY.facts),
+        ("b", "kernel", None),
+        ("c", "kernel", ENTRY.facts),
+        ("d", "host", ENTRY.facts),
     ]
-    assert cache.survey() == (3, 2 * length + 7, ["b"])
     assert cache.clear(["b"]) == 1
-    assert cache.size()[0] == 2
-    assert cache.clear() == 2
+    assert cache.size()[0]["kernel"] == 2
+    assert cache.clear() == 4
     assert [each.name for each in place.iterdir()] == ["README"]
+
+
+def test_kinds_of_one_name_are_apart() -> None:
+    cache.store("k", ENTRY)
+    assert cache.load("k", cache.MANIFEST_SUFFIX) is None
+    other = Entry({"reads": {}}, {"ir": b"text"})
+    cache.store("k", other, cache.MANIFEST_SUFFIX)
+    assert cache.load("k") == ENTRY
+    assert cache.load("k", cache.MANIFEST_SUFFIX) == other
+
+
+def test_what_was_used_last_is_kept_longest(place: pathlib.Path) -> None:
+    for age, name in enumerate(("c", "a", "b", "d")):
+        cache.store(name, ENTRY)
+        then = time.time() - 86_400 * (age + 1)
+        os.utime(place / f"{name}.kernel", (then, then))
+    listed = {each.name: each.used for each in cache.entries()}
+    assert listed == {each.name: each.used for each in cache.entries()}, "listing is no use"
+    assert cache.load("d") == ENTRY
+    for name, age in (("old", 7200), ("young", 60)):
+        (place / f".{name}-1.tmp").write_bytes(b"")
+        os.utime(place / f".{name}-1.tmp", (time.time() - age, time.time() - age))
+    length = len(cache.encode(ENTRY))
+    assert cache.prune(4 * length) == (0, 4 * length)
+    assert cache.prune(3 * length - 1) == (2, 2 * length)
+    assert [each.name for each in cache.entries()] == ["c", "d"]
+    assert sorted(each.name for each in place.glob(".*")) == [".young-1.tmp"]
+
+
+@pytest.mark.parametrize("then", [0.0, 4e9, -1e9])
+def test_a_clock_that_is_wrong(place: pathlib.Path, then: float) -> None:
+    cache.store("k", ENTRY)
+    os.utime(place / "k.kernel", (then, then))
+    assert cache.load("k") == ENTRY
+    os.utime(place / "k.kernel", (then, then))
+    assert cache.prune(0) == (1, 0)
+
+
+@needs_posix
+def test_an_entry_that_others_can_write_to_is_a_miss(place: pathlib.Path) -> None:
+    cache.store("k", ENTRY)
+    for mode in (0o620, 0o602, 0o666):
+        (place / "k.kernel").chmod(mode)
+        assert cache.load("k") is None
+    assert cache.entries()[0].facts is None
+    cache.store("k", ENTRY)
+    assert cache.load("k") == ENTRY
+
+
+@needs_posix
+def test_what_is_no_file_is_a_miss(place: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    cache.store("k", ENTRY)
+    (place / "k.kernel").rename(tmp_path / "elsewhere")
+    (place / "k.kernel").symlink_to(tmp_path / "elsewhere")
+    assert cache.load("k") is None
+    assert cache.store("k", ENTRY), "the link is replaced, not followed"
+    assert cache.load("k") == ENTRY
+    assert not (place / "k.kernel").is_symlink()
+    (place / "loop.kernel").symlink_to("loop.kernel")
+    (place / "nothing.kernel").symlink_to("nowhere")
+    os.mkfifo(place / "pipe.kernel")
+    (place / "folder.kernel").mkdir()
+    for name in ("loop", "nothing", "pipe", "folder"):
+        assert cache.load(name) is None
+    assert [each.name for each in cache.entries() if each.facts is None] == [
+        *("folder", "loop", "nothing", "pipe")
+    ]
+    assert cache.clear() == 4
+    assert [each.name for each in place.iterdir()] == ["folder.kernel"]
+
+
+@needs_posix
+def test_the_folder_may_be_a_link(place: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "disk").mkdir(mode=0o700)
+    place.parent.symlink_to(tmp_path / "disk")
+    assert cache.store("k", ENTRY)
+    assert cache.load("k") == ENTRY
 
 
 def test_two_processes_write_and_read_the_same_entries() -> None:
@@ -207,5 +290,5 @@ def test_two_processes_write_and_read_the_same_entries() -> None:
         for _ in range(2)
     ]
     assert [process.communicate()[0].strip() for process in running] == ["0", "0"]
-    assert cache.survey().damaged == []
+    assert all(each.facts for each in cache.entries())
     assert knobs.cache.dir == os.environ["TRITIUM_CACHE_DIR"]

@@ -307,10 +307,11 @@ def test_the_cache_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Pa
         return cached
 
     assert [launch(), launch()] == [False, True]
-    assert cache.size()[0] == 1
-    file = next((tmp_path / "cache" / "kernels").iterdir())
-    file.write_bytes(file.read_bytes()[:-5])
-    assert [launch(), launch()] == [False, True]
+    assert {cache.size()[0][kind] for kind in ("kernel", "manifest")} == {1}
+    for suffix, cached in ((cache.SUFFIX, False), (cache.MANIFEST_SUFFIX, True)):
+        file = next((tmp_path / "cache" / "kernels").glob(f"*{suffix}"))
+        file.write_bytes(file.read_bytes()[:-5])
+        assert [launch(), launch()] == [cached, True]
     with knobs.compilation.scope():
         knobs.compilation.always_compile = True
         assert not launch()

@@ -231,7 +231,8 @@ def _machine(target: Target) -> Any:
 
 
 @contextmanager
-def _timed(times: Times | None, phase: str) -> Iterator[None]:
+def timed(times: Times | None, phase: str) -> Iterator[None]:
+    """Adds the seconds of a ``with`` block to those of a phase."""
     start = time.perf_counter()
     yield
     if times is not None:
@@ -260,7 +261,7 @@ def parse(text: str, target: Target, times: Times | None = None) -> CompiledModu
     check_features(text, target)
     llvm = _llvm()
     machine = _machine(target)
-    with _timed(times, "parse"):
+    with timed(times, "parse"):
         try:
             context = llvm.create_context()
             module = CompiledModule(llvm.parse_assembly(text, context), context, target)
@@ -279,7 +280,7 @@ def optimise(text: str, target: Target, times: Times | None = None) -> CompiledM
     """
     module = parse(text, target, times)
     llvm = _llvm()
-    with _timed(times, "optimise"):
+    with timed(times, "optimise"):
         options = llvm.create_pipeline_tuning_options(2)
         builder = llvm.create_pass_builder(_machine(target), options)
         manager = llvm.create_new_module_pass_manager()
@@ -295,7 +296,7 @@ def optimise(text: str, target: Target, times: Times | None = None) -> CompiledM
 
 def emit_object(module: CompiledModule, times: Times | None = None) -> bytes:
     """The module's machine code as an object file. Raises LLVMError."""
-    with _timed(times, "codegen"):
+    with timed(times, "codegen"):
         try:
             return bytes(_machine(module.target).emit_object(module.reference))
         except RuntimeError as error:
@@ -364,7 +365,7 @@ def link(
     `exports` are the names whose addresses are wanted, `imports` addresses of symbols the object
     uses beside LIBRARY_FUNCTIONS. Raises LLVMError for a symbol that nothing provides.
     """
-    with _timed(times, "link"):
+    with timed(times, "link"):
         builder = _llvm().JITLibraryBuilder().add_object_img(image)
         for name in exports:
             builder.export_symbol(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -10,11 +11,18 @@ from typing import Any
 import click
 
 from tritium.runtime import cache as store
+from tritium.runtime.cache import Item
+
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
-@click.group(short_help="Compiled kernels on disk: size, list, clear, verify.")
+@click.group(short_help="Compiled kernels on disk: size, list, clear, prune, verify.")
 def cache() -> None:
-    """Compiled kernels on disk: how many, which, are they whole; remove them."""
+    """Compiled kernels on disk: how many, which, are they whole; remove them.
+
+    A kernel has an entry of machine code, and a manifest for each set of launch options, by which
+    it is found without being traced. Entries of the host are code that runs beside kernels.
+    """
 
 
 def _files(verb: Callable[..., None]) -> Callable[..., None]:
@@ -33,53 +41,77 @@ def _files(verb: Callable[..., None]) -> Callable[..., None]:
 @cache.command()
 @_files
 def size() -> None:
-    """Number of kernels, their bytes, and where they are."""
-    count, total = store.size()
-    click.echo(f"{count} {_kernels(count)}, {_bytes(total)} in {store.folder()}")
+    """Number of entries by kind, the bytes of all, and where they are."""
+    counts, total = store.size()
+    kernels, manifests, host = (counts[kind] for kind in ("kernel", "manifest", "host"))
+    what = f"{_count(kernels, 'kernel')}, {_count(manifests, 'manifest')}, {host} of the host"
+    click.echo(f"{what}: {_bytes(total)} in {store.folder()}")
 
 
 @cache.command("list")
 @_files
 def list_entries() -> None:
-    """One line a kernel: name in the cache, size, name of the function."""
-    for name, length, facts in store.entries():
-        what = "damaged" if facts is None else facts.get("kernel", "").removesuffix(".kernel")
-        click.echo(f"{name[:16]}  {_bytes(length):>10}  {what}")
+    """One line an entry: name in the cache, kind, size, name of the function."""
+    for each in store.entries():
+        what = "damaged" if each.facts is None else _function(each)
+        click.echo(f"{each.name[:16]}  {each.kind:8}  {_bytes(each.size):>10}  {what}")
 
 
 @cache.command()
 @click.argument("names", nargs=-1)
 @_files
 def clear(names: tuple[str, ...]) -> None:
-    """Remove all kernels, or those whose names in the cache begin with NAMES."""
+    """Remove all entries, or some.
+
+    NAMES are names of kernels, or what names in the cache begin with.
+    """
     chosen = None
     if names:
-        chosen = [name for name, _, _ in store.entries() if name.startswith(names)]
-    count = store.clear(chosen)
-    click.echo(f"removed {count} {_kernels(count)}")
+        found = store.entries()
+        chosen = [each.name for each in found if each.name.startswith(names)]
+        chosen += [each.name for each in found if each.facts and _function(each) in names]
+    click.echo(f"removed {_count(store.clear(chosen), 'entry')}")
+
+
+@cache.command()
+@click.argument("most", metavar="SIZE")
+@_files
+def prune(most: str) -> None:
+    """Remove the entries used longest ago until the rest takes at most SIZE: 200000, 50MB, 1GB."""
+    given = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kMG]?)B?", most.strip().replace("K", "k"))
+    if given is None:
+        raise click.BadParameter(f"{most} is no size such as 50MB", param_hint="SIZE")
+    count, left = store.prune(int(float(given[1]) * _UNITS[given[2]]))
+    click.echo(f"removed {_count(count, 'entry')}, {_bytes(left)} left")
 
 
 @cache.command()
 @click.option("--repair", is_flag=True, help="Remove what is damaged.")
 @_files
 def verify(repair: bool) -> None:
-    """Check every kernel's checksum; exit status 1 if any is damaged.
+    """Check every entry's checksum; exit status 1 if any is damaged.
 
-    A damaged one does no harm: it is compiled again when it is needed.
+    A damaged one does no harm: it is made again when it is needed.
     """
-    usage = store.survey()
-    whole = usage.entries - len(usage.damaged)
-    click.echo(f"{whole} {_kernels(whole)} whole, {len(usage.damaged)} damaged")
-    for name in usage.damaged:
-        click.echo(f"damaged: {name}")
-    if repair and usage.damaged:
-        click.echo(f"removed {store.clear(usage.damaged)}")
-    elif usage.damaged:
+    found = store.entries()
+    damaged = [each for each in found if each.facts is None]
+    click.echo(f"{_count(len(found) - len(damaged), 'entry')} whole, {len(damaged)} damaged")
+    for each in damaged:
+        click.echo(f"damaged: {each.name} ({each.kind})")
+    if repair and damaged:
+        click.echo(f"removed {store.clear([each.name for each in damaged])}")
+    elif damaged:
         sys.exit(1)
 
 
-def _kernels(count: int) -> str:
-    return "kernel" if count == 1 else "kernels"
+def _function(entry: Item) -> str:
+    facts = entry.facts or {}
+    return str(facts.get("kernel", facts.get("entry", "")))
+
+
+def _count(count: int, what: str) -> str:
+    plural = what[:-1] + "ies" if what.endswith("y") else what + "s"
+    return f"{count} {what if count == 1 else plural}"
 
 
 def _bytes(count: int) -> str:

@@ -14,7 +14,14 @@ from typing import Any, TypeAlias
 from tritium import knobs
 from tritium.diagnostics import error
 from tritium.frontend import specialize
-from tritium.frontend.specialize import ConstantSpec, Parameter, Spec, TupleSpec
+from tritium.frontend.specialize import (
+    ConstantSpec,
+    Parameter,
+    PointerSpec,
+    ScalarSpec,
+    Spec,
+    TupleSpec,
+)
 from tritium.ops.callable import DeviceFunction
 from tritium.ops.constexpr import constexpr
 
@@ -51,7 +58,7 @@ class Bound:
         cpu = (knobs.cpu.target, knobs.cpu.features)
         return (tuple(self.specs.values()), self.options, cpu, knobs.language.fp32_default)
 
-    def leaves(self) -> Iterator[tuple[str, Spec, Any]]:
+    def leaves(self) -> Iterator[tuple[str, ScalarSpec | PointerSpec, Any]]:
         """Name, spec and described value of each run-time parameter, tuples element by element.
 
         They are the parameters of the compiled function, in its order.
@@ -66,7 +73,9 @@ class Bound:
                 yield name, value
 
 
-def _leaves(name: str, spec: Spec, value: Any) -> Iterator[tuple[str, Spec, Any]]:
+def _leaves(
+    name: str, spec: Spec, value: Any
+) -> Iterator[tuple[str, ScalarSpec | PointerSpec, Any]]:
     if isinstance(spec, TupleSpec):
         for place, (each, part) in enumerate(zip(spec.elements, value)):
             yield from _leaves(f"{name}.{place}", each, part)

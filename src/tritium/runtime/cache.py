@@ -12,9 +12,9 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
+import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tritium import knobs
@@ -22,10 +22,21 @@ from tritium.diagnostics import warn
 
 MAGIC = b"tritium kernel 1\n"
 SUFFIX = ".kernel"
+MANIFEST_SUFFIX = ".manifest"
+"""Of what leads to a kernel without tracing it (``runtime.manifest``)."""
+HOST_SUFFIX = ".host"
+"""Of code that runs beside kernels."""
+KINDS = {SUFFIX: "kernel", MANIFEST_SUFFIX: "manifest", HOST_SUFFIX: "host"}
 FOLDER = "kernels"
 _DIGEST = hashlib.sha256().digest_size
-# The rooms whose text decides what code comes out for an IR, and what an entry holds.
-_COMPILER = ("ir", "ops", "passes", "backends", "runtime")
+# The rooms whose text decides what code comes out for a kernel, and what an entry holds.
+_COMPILER = ("backends", "frontend", "ir", "language", "ops", "passes", "runtime")
+_MOST_BYTES = 1 << 28
+"""Of a file that is read: no entry comes near."""
+_TOUCH_AFTER = 3600.0
+"""Seconds after which a use of an entry is noted once more, for ``prune``."""
+_ABANDONED = 3600.0
+"""Seconds after which a file that somebody began to write is taken for left behind."""
 
 _warned: set[str] = set()
 
@@ -37,12 +48,18 @@ class Entry(NamedTuple):
     sections: dict[str, bytes]
 
 
-class Usage(NamedTuple):
-    """What ``survey`` found: entries, their bytes, and the names of damaged ones."""
+class Item(NamedTuple):
+    """An entry as it lies in the folder.
 
-    entries: int
+    ``kind`` is a value of ``KINDS``. ``used`` is when it was last loaded or stored, to an hour, in
+    seconds since the epoch. ``facts`` are None for a damaged one.
+    """
+
+    name: str
+    kind: str
     size: int
-    damaged: list[str]
+    used: float
+    facts: Mapping[str, Any] | None
 
 
 @functools.cache
@@ -51,15 +68,20 @@ def compiler_hash() -> str:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     digest = hashlib.sha256()
     for room in _COMPILER:
-        for folder, folders, files in sorted(os.walk(os.path.join(package, room))):
-            folders.sort()
-            for name in sorted(files):
-                if name.endswith(".py"):
-                    path = os.path.join(folder, name)
-                    digest.update(os.path.relpath(path, package).encode() + b"\0")
-                    with open(path, "rb") as stream:
-                        digest.update(stream.read() + b"\0")
+        for path in sorted(_sources(os.path.join(package, room))):
+            digest.update(os.path.relpath(path, package).encode() + b"\0")
+            with open(path, "rb") as stream:
+                digest.update(stream.read() + b"\0")
     return digest.hexdigest()
+
+
+def _sources(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as found:
+        for each in found:
+            if each.name.endswith(".py"):
+                yield each.path
+            elif each.name != "__pycache__" and each.is_dir():
+                yield from _sources(each.path)
 
 
 def key(*parts: str) -> str:
@@ -75,20 +97,40 @@ def folder() -> str:
     return os.path.join(knobs.cache.dir, FOLDER)
 
 
-def load(name: str) -> Entry | None:
+def load(name: str, suffix: str = SUFFIX) -> Entry | None:
     """The entry of that name; None where there is none, or none that can be trusted."""
     place = folder()
     try:
         if not _is_private(place):
             return None
-        with open(os.path.join(place, name + SUFFIX), "rb") as stream:
-            return decode(stream.read())
+        return decode(_read(os.path.join(place, name + suffix)))
     except OSError:
         return None
 
 
-def store(name: str, entry: Entry) -> bool:
+def _read(path: str, note: bool = True) -> bytes:
+    """A file that this user (or root) wrote; raises ``OSError`` for anything else of that name.
+
+    ``note`` has its time show that it was used.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    handle = os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+    with open(handle, "rb") as stream:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+            raise OSError(f"{path} is no entry")
+        if os.name == "posix" and (reason := _foreign(status)):
+            raise OSError(f"{path} is not trusted: {reason}")
+        if note and abs(time.time() - status.st_mtime) > _TOUCH_AFTER:
+            with contextlib.suppress(OSError):
+                os.utime(path)
+        return stream.read()
+
+
+def store(name: str, entry: Entry, suffix: str = SUFFIX) -> bool:
     """Keep an entry; whether that succeeded."""
+    import tempfile
+
     place = folder()
     try:
         # One after the other: makedirs gives the mode to the last folder only.
@@ -100,7 +142,7 @@ def store(name: str, entry: Entry) -> bool:
         try:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(encode(entry))
-            os.replace(unfinished, os.path.join(place, name + SUFFIX))
+            os.replace(unfinished, os.path.join(place, name + suffix))
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(unfinished)
@@ -155,6 +197,7 @@ def decode(data: bytes) -> Entry | None:
     body = memoryview(data)[start:]
     if data[: len(MAGIC)] != MAGIC or hashlib.sha256(body).digest() != data[len(MAGIC) : start]:
         return None
+    # From here on it is what ``encode`` wrote.
     at = 8 + int.from_bytes(body[:8], "little")
     head = json.loads(bytes(body[8:at]))
     sections = {}
@@ -167,53 +210,82 @@ def decode(data: bytes) -> Entry | None:
 # ---- looking after it ----------------------------------------------------------------------------
 
 
-def _files() -> Iterator[os.DirEntry[str]]:
+def _files(*suffixes: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder()) as found:
-            yield from sorted(
-                (each for each in found if each.name.endswith((SUFFIX, ".tmp"))),
+            return sorted(
+                (each for each in found if each.name.endswith(suffixes)),
                 key=lambda each: each.name,
             )
     except FileNotFoundError:
-        return
+        return []
 
 
-def entries() -> list[tuple[str, int, Mapping[str, Any] | None]]:
-    """Name, bytes and facts of each entry; None for the facts of a damaged one.
-
-    Raises ``OSError`` where the folder can't be read.
-    """
-    found: list[tuple[str, int, Mapping[str, Any] | None]] = []
-    for file in _files():
-        if file.name.endswith(SUFFIX):
-            with open(file.path, "rb") as stream:
-                data = stream.read()
-            entry = decode(data)
-            name = file.name.removesuffix(SUFFIX)
-            found.append((name, len(data), None if entry is None else entry.facts))
+def entries() -> list[Item]:
+    """Every entry, by name. Raises ``OSError`` where the folder can't be read."""
+    found = []
+    for file in _files(*KINDS):
+        with contextlib.suppress(FileNotFoundError):
+            status = file.stat(follow_symlinks=False)
+            facts = None
+            with contextlib.suppress(OSError):
+                entry = decode(_read(file.path, note=False))
+                facts = None if entry is None else entry.facts
+            name, suffix = os.path.splitext(file.name)
+            found.append(Item(name, KINDS[suffix], status.st_size, status.st_mtime, facts))
     return found
 
 
-def survey() -> Usage:
-    """How much there is, and what of it is damaged. Raises ``OSError`` as ``entries`` does."""
-    found = entries()
-    damaged = [name for name, _, facts in found if facts is None]
-    return Usage(len(found), sum(size for _, size, _ in found), damaged)
+def size() -> tuple[dict[str, int], int]:
+    """The number of entries by kind, and the bytes of all, without reading them."""
+    counts, total = dict.fromkeys(KINDS.values(), 0), 0
+    for file in _files(*KINDS):
+        with contextlib.suppress(FileNotFoundError):
+            total += file.stat(follow_symlinks=False).st_size
+            counts[KINDS[os.path.splitext(file.name)[1]]] += 1
+    return counts, total
 
 
-def size() -> tuple[int, int]:
-    """The number of entries and their bytes, without reading them."""
-    sizes = [file.stat().st_size for file in _files() if file.name.endswith(SUFFIX)]
-    return len(sizes), sum(sizes)
+def clear(names: Collection[str] | None = None) -> int:
+    """Remove all entries, or those named; how many.
 
-
-def clear(names: list[str] | None = None) -> int:
-    """Remove all entries, or those named; how many. Raises ``OSError`` where one can't be."""
+    Raises ``OSError`` where one can't be removed.
+    """
     count = 0
-    for file in _files():
-        name = file.name.removesuffix(SUFFIX)
-        if names is None or name in names:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(file.path)
-                count += file.name.endswith(SUFFIX)
+    for file in _files(*KINDS, ".tmp"):
+        if names is None or os.path.splitext(file.name)[0] in names:
+            count += _remove(file) and not file.name.endswith(".tmp")
     return count
+
+
+def prune(most: int) -> tuple[int, int]:
+    """Remove what was used longest ago until no more than ``most`` bytes are left.
+
+    What a process that was killed left behind goes too. Returns how many entries were removed, and
+    the bytes that are left. Raises ``OSError`` as ``clear`` does.
+    """
+    ages: list[tuple[float, int, os.DirEntry[str]]] = []
+    for file in _files(*KINDS, ".tmp"):
+        with contextlib.suppress(FileNotFoundError):
+            status = file.stat(follow_symlinks=False)
+            if not file.name.endswith(".tmp"):
+                ages.append((status.st_mtime, status.st_size, file))
+            elif abs(time.time() - status.st_mtime) > _ABANDONED:
+                _remove(file)
+    left, count = sum(length for _, length, _ in ages), 0
+    for _, length, file in sorted(ages, key=lambda each: each[0]):
+        if left <= most:
+            break
+        count += _remove(file)
+        left -= length
+    return count, left
+
+
+def _remove(file: os.DirEntry[str]) -> bool:
+    """Whether the file was there; a folder in the place of an entry isn't Tritium's, and stays."""
+    if file.is_dir(follow_symlinks=False):
+        return False
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(file.path)
+        return True
+    return False

@@ -8,7 +8,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tritium import knobs
+from tritium.backends import llvm
 from tritium.diagnostics import error
+from tritium.frontend.dependencies import Dependencies
 from tritium.frontend.specialize import (
     ConstantSpec,
     PointerSpec,
@@ -16,8 +18,9 @@ from tritium.frontend.specialize import (
     Spec,
     TupleSpec,
 )
+from tritium.ir import function_text
 
-from . import native
+from . import manifest, native
 from .arrays import MockTensor
 from .binder import Bound, GridLike, resolve_grid
 from .compiled import CompiledKernel
@@ -119,14 +122,10 @@ def compiled_for(kernel: JITFunction, bound: Bound, warmup: bool = False) -> Com
 
 
 def _compile(kernel: JITFunction, bound: Bound) -> CompiledKernel:
-    from tritium.frontend import TraceOptions, trace
-
-    traced = trace(kernel, bound.specs, TraceOptions(debug=bound.options.debug))
     times: dict[str, float] = {}
-    source = kernel.src
-    code = native.NativeCode(traced.function, native.host_target(), {"kernel.py": source}, times)
+    code, dependencies = _code(kernel, bound, times)
     name = kernel.__name__ if kernel.repr is None else kernel.repr(_specialization(kernel, bound))
-    made = CompiledKernel(kernel, name, bound.specs, bound.options, code, traced.dependencies)
+    made = CompiledKernel(kernel, name, bound.specs, bound.options, code, dependencies)
     version = code.version(True)
     if knobs.compilation.dump_ir:
         made.dump()
@@ -140,6 +139,40 @@ def _compile(kernel: JITFunction, bound: Bound) -> CompiledKernel:
             cache_hit=version.cached,
         )
     return made
+
+
+def _code(
+    kernel: JITFunction, bound: Bound, times: dict[str, float]
+) -> tuple[native.NativeCode, Dependencies]:
+    """The kernel in tile IR and what making it read: from the cache, else traced."""
+    with llvm.timed(times, "capture"):
+        source = kernel.src
+    target = native.host_target()
+    found, function = None, None
+    with llvm.timed(times, "look up"):
+        key = manifest.key(kernel, bound, target)
+        if key is not None and not knobs.compilation.always_compile:
+            found = manifest.find(key, kernel, bound)
+    if found is None:
+        from tritium.frontend import TraceOptions, trace
+
+        with llvm.timed(times, "trace"):
+            traced = trace(kernel, bound.specs, TraceOptions(debug=bound.options.debug))
+            function = traced.function
+            found = manifest.Found(function_text(function), traced.dependencies)
+        if key is not None:
+            manifest.keep(key, kernel, *found)
+    code = native.NativeCode(
+        kernel.__name__,
+        found.ir,
+        [spec.type for _, spec, _ in bound.leaves()],
+        target,
+        fuse=bool(bound.options.enable_fp_fusion),
+        source=source,
+        times=times,
+        function=function,
+    )
+    return code, found.dependencies
 
 
 def _specialization(kernel: JITFunction, bound: Bound) -> SimpleNamespace:

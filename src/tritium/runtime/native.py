@@ -19,7 +19,7 @@ from tritium.backends import llvm
 from tritium.backends.llvm import Library, Target
 from tritium.diagnostics import InternalError, TritiumError, error, write_report
 from tritium.frontend.specialize import PointerSpec, ScalarSpec, Spec
-from tritium.ir import Function, function_text
+from tritium.ir import Function, function_text, parse_function
 from tritium.ir.dtypes import DType, float32, float64
 
 from . import cache
@@ -78,21 +78,33 @@ def host_target() -> Target:
 class NativeCode:
     """A kernel in tile IR, and its machine code for ``target``.
 
-    ``parts`` names what goes into a crash report: the user's source above all. ``times`` collects
-    the seconds of the phases.
+    ``ir`` is its text and ``types`` those of its run-time parameters; ``function`` is the same IR,
+    where it is at hand. ``fuse`` has products and sums rounded once. ``source`` goes into a crash
+    report; ``times`` collects the seconds of the phases.
     """
 
     def __init__(
-        self, function: Function, target: Target, parts: dict[str, str], times: Times
+        self,
+        name: str,
+        ir: str,
+        types: Sequence[Any],
+        target: Target,
+        *,
+        fuse: bool,
+        source: str,
+        times: Times,
+        function: Function | None = None,
     ) -> None:
+        self.name = name
         self.target = target
         self.times = times
-        self.ir = function_text(function)
+        self.ir = ir
+        self.fuse = fuse
+        self._source = source
         self._function = function
         self._optimised = False
-        self._parts = parts
         self._versions: dict[bool, Version] = {}
-        self._pack = _packer([param.type for param in function.params])
+        self._pack = _packer(types)
 
     @property
     def key(self) -> str:
@@ -100,7 +112,7 @@ class NativeCode:
         return self._key(True)
 
     def _key(self, disjoint: bool) -> str:
-        return cache.key(self.ir, self.target.key, f"disjoint={disjoint}")
+        return cache.key(self.ir, self.target.key, f"disjoint={disjoint} fuse={self.fuse}")
 
     # ---- launching -------------------------------------------------------------------------------
 
@@ -141,7 +153,7 @@ class NativeCode:
         cached = kernel is not None
         if kernel is None:
             kernel = self._guarded("compiling", lambda: self._compile(disjoint))
-            cache.store(name, _kept(self._function.name, kernel))
+            cache.store(name, _kept(self.name, kernel))
         made = kernel
         library = self._guarded("linking", lambda: llvm.link(made.object, [made.entry]))
         call = ENTRY_TYPE(library.address(made.entry))
@@ -149,25 +161,33 @@ class NativeCode:
 
     def _compile(self, disjoint: bool) -> Code:
         from tritium.backends.cpu import compile_kernel
-        from tritium.passes import run_pipeline
 
-        if not self._optimised:
-            for run in run_pipeline(self._function):
-                phase = f"pass {run.step}"
-                self.times[phase] = self.times.get(phase, 0.0) + run.seconds
-            self._optimised = True
-        made = compile_kernel(self._function, self.target, disjoint=disjoint, times=self.times)
+        made = compile_kernel(
+            self._after_passes(), self.target, disjoint=disjoint, times=self.times
+        )
         return Code(*(getattr(made, name) for name in Code._fields))
 
-    def optimised_ir(self) -> str:
-        """The text of the IR after the passes."""
+    def _after_passes(self) -> Function:
         from tritium.passes import run_pipeline
 
         with COMPILING:
+            if self._function is None:
+                self._function = parse_function(self.ir)
             if not self._optimised:
-                run_pipeline(self._function)
+                for run in run_pipeline(self._function, self._pipeline()):
+                    phase = f"pass {run.step}"
+                    self.times[phase] = self.times.get(phase, 0.0) + run.seconds
                 self._optimised = True
-        return function_text(self._function)
+            return self._function
+
+    def _pipeline(self) -> str:
+        from tritium.passes import CONTRACTED, DEFAULT
+
+        return CONTRACTED if self.fuse else DEFAULT
+
+    def optimised_ir(self) -> str:
+        """The text of the IR after the passes."""
+        return function_text(self._after_passes())
 
     def assembly(self, disjoint: bool = True) -> str:
         """The machine code as text."""
@@ -181,13 +201,15 @@ class NativeCode:
         except TritiumError:
             raise
         except Exception as problem:
-            name = self._function.name
-            fault = InternalError(f"{doing} {name} failed: {type(problem).__name__}: {problem}")
+            text = f"{doing} {self.name} failed: {type(problem).__name__}: {problem}"
+            fault = InternalError(text)
             # The report shows it too.
             fault.__cause__ = problem
-            from tritium.passes import DEFAULT
-
-            parts = {**self._parts, "kernel.ir": self.ir, "pipeline.txt": DEFAULT}
+            parts = {
+                "kernel.py": self._source,
+                "kernel.ir": self.ir,
+                "pipeline.txt": self._pipeline(),
+            }
             if isinstance(problem, llvm.LLVMError) and problem.ir:
                 parts["kernel.ll"] = problem.ir
             with contextlib.suppress(OSError):
