@@ -24,7 +24,7 @@ def sums(x_ptr, out_ptr, COUNT: tl.constexpr):
 @jit
 def gathers(x_ptr, out_ptr, COUNT: tl.constexpr):
     at = tl.arange(0, 16)
-    for i in tl.static_range(COUNT):
+    for _ in tl.static_range(COUNT):
         at = tl.load(x_ptr + at % 16)
     tl.store(out_ptr + tl.arange(0, 16), at)
 

@@ -130,12 +130,49 @@ class Points:
 
     def at(self, value: Value, point: Point) -> Lanes:
         """The elements of ``value`` at ``point``."""
-        key = (value, point)
-        memo = self._memo(point)
-        known = memo.get(key)
-        if known is None:
-            known = memo[key] = self._find(value, point)
-        return known
+        known = self._memo(point).get((value, point))
+        return self._chain(value, point) if known is None else known
+
+    def _chain(self, value: Value, point: Point) -> Lanes:
+        """As ``at``: operands before what is made from them, however long that chain is."""
+        pending = [(value, point)]
+        while True:
+            value, point = pending[-1]
+            memo = self._memo(point)
+            made_from = [] if (value, point) in memo else self._made_from(value, point)
+            missing = [each for each in made_from if each not in self._memo(each[1])]
+            pending.extend(reversed(missing))
+            if missing:
+                continue
+            pending.pop()
+            known = memo.get((value, point))
+            if known is None:
+                known = memo[value, point] = self._find(value, point)
+            if not pending:
+                return known
+
+    def _made_from(self, value: Value, point: Point) -> list[tuple[Value, Point]]:
+        """What a value that is computed here is made from first, and where."""
+        op = value.defining_op
+        if not value.shape or op is None or value in self.kernel.buffers:
+            return []
+        row = self.row_values.get(value)
+        if row is not None and _same(row[0], point):
+            return []
+        if isinstance(op, SHAPE_OPS):
+            return self._source(op, point)
+        if isinstance(op, (create.Splat, create.Arange)):
+            return []
+        if isinstance(op, memory.Load):
+            return [(op.pointer, point)]
+        return [(operand, point) for operand in op.operands]
+
+    def _source(self, op: Op, point: Point) -> list[tuple[Value, Point]]:
+        """The operand of a shape operation and the point of it, unless it is read linearly."""
+        if isinstance(op, Reshape) and splits_axis(op):
+            return []
+        source = operand_of(op)
+        return [(source, map_point(op, point, ZERO, self.merge) if source.shape else ())]
 
     def compute(self, value: Value, point: Point) -> Lanes:
         """As ``at``, for a value that is being stored: its elements are computed, not read."""
@@ -174,11 +211,11 @@ class Points:
         return self._integer(op, operands, point) or self.elementwise(op, operands)
 
     def _shape(self, op: Op, point: Point) -> Lanes:
+        for source, inner in self._source(op, point):
+            return self.at(source, inner)
         source = operand_of(op)
-        if isinstance(op, Reshape) and splits_axis(op):
-            buffer = self.kernel.buffers[source]
-            return self.access.read_linear(buffer, source.scalar, op.shape, point)
-        return self.at(source, map_point(op, point, ZERO, self.merge) if source.shape else ())
+        shape = op.results[0].shape
+        return self.access.read_linear(self.kernel.buffers[source], source.scalar, shape, point)
 
     def _arange(self, op: create.Arange, index: Index) -> Lanes:
         b = self.builders[index.level]
