@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tritium.ir.core import ConcreteValue
-from tritium.ir.dtypes import Array, DType, Type
+from tritium.ir.dtypes import Array, DType, Type, from_numpy
 from tritium.ir.types import PointerType
 from tritium.ops.create import Constant
 from tritium.ops.tile import Tile
@@ -78,13 +78,11 @@ def surface_value(argument: Argument) -> Any:
     return Tile(ConcreteValue(argument.type, argument.data()))
 
 
-def array_argument(array: NDArray[Any], element: DType | None = None, name: str = "") -> Pointer:
+def array_argument(array: NDArray[Any], element: DType | None = None) -> Pointer:
     """The ``Pointer`` to an array's first element, ``element`` by its dtype unless it is given.
 
     Raises KeyError for a dtype that no type of the language has.
     """
-    from tritium.ir.dtypes import from_numpy
-
     address: int = array.__array_interface__["data"][0]
     return Pointer(from_numpy(array.dtype) if element is None else element, address)
 

@@ -27,8 +27,8 @@ from tritium.ops.tuples import TileTuple
 
 from .arguments import Argument, surface_value
 from .frames import call_program, loc_of_traceback
-from .grid import Baton, Fiber, Index, Scheduler, padded
-from .machine import Client, Machine, conform_all
+from .grid import Baton, Index
+from .machine import Client, Launch, Machine, conform_all
 from .memory import Memory, Range
 from .rewrite import rewritten
 
@@ -93,7 +93,7 @@ def _data(group: Value | tuple[Value, ...] | None) -> Any:
     return group.data
 
 
-class EagerLaunch:
+class EagerLaunch(Launch):
     """A kernel together with the arguments of one launch, to be run step by step as Python.
 
     ``arguments`` gives every parameter by name. ``known_ranges`` is the memory of the arguments;
@@ -109,34 +109,20 @@ class EagerLaunch:
         *,
         clients: Sequence[Client] = (),
     ) -> None:
+        super().__init__(grid, clients)
         self.function = function
-        self.grid = padded(tuple(grid))
-        self.clients = clients
         self._memory = Memory(known_ranges)
         values = {name: surface_value(argument) for name, argument in arguments.items()}
         self._call = rewritten(function.fn)
         self._args = inspect.BoundArguments(function.python_signature, OrderedDict(values))
 
-    def run(self) -> None:
-        """Run every program of the grid."""
-        scheduler = Scheduler(self.grid, lambda program: self._run(program, scheduler))
-        scheduler.run()
+    def machine(self, program: Index, baton: Baton) -> Machine:
+        name = self.function.__name__
+        return Machine(program, self.grid, self._memory, baton, name, self.clients)
 
-    def program(self, program: Index) -> Fiber:
-        """One program that runs when it is resumed, and can be suspended by a client."""
-        fiber = Fiber(lambda: self._run(program, fiber))
-        return fiber
-
-    def _run(self, program: Index, baton: Baton) -> None:
-        machine = Machine(
-            program, self.grid, self._memory, baton, self.function.__name__, self.clients
-        )
-        for client in self.clients:
-            client.program_begins(machine)
+    def body(self, machine: Machine) -> None:
         with tracing(EagerTracer(machine)):
             run_kernel(self._call, self._args.args, self._args.kwargs)
-        for client in self.clients:
-            client.program_ends(machine)
 
 
 def run_kernel(

@@ -16,8 +16,8 @@ from tritium.ir.core import Block, Function, Op, Region, Value
 from tritium.ir.dtypes import Array, Type
 
 from .arguments import parameter_data
-from .grid import Baton, Fiber, Index, Scheduler, padded
-from .machine import Client, Machine, conform_all
+from .grid import Baton, Index
+from .machine import Client, Launch, Machine, conform_all
 from .memory import Memory, Range
 
 
@@ -31,7 +31,7 @@ class _Step(NamedTuple):
     dead: list[Value]
 
 
-class Evaluator:
+class Evaluator(Launch):
     """A kernel in tile IR together with the arguments of one launch.
 
     ``args`` follow the function's parameters: a pointer is an array (its first element), a
@@ -50,35 +50,20 @@ class Evaluator:
     ) -> None:
         if len(args) != len(function.params):
             raise TypeError(f"{function.name} takes {len(function.params)} arguments")
+        super().__init__(grid, clients)
         self.function = function
-        self.grid = padded(tuple(grid))
-        self.clients = clients
         given = [parameter_data(param.type, arg) for param, arg in zip(function.params, args)]
         self._args = [data for data, _ in given]
         self._memory = Memory([*known_ranges, *(owned for _, owned in given if owned is not None)])
         self._plans: dict[Block, list[_Step]] = {}
 
-    def run(self) -> None:
-        """Run every program of the grid. Raises the coded errors of the operations."""
-        scheduler = Scheduler(self.grid, lambda program: self._run(program, scheduler))
-        scheduler.run()
+    def machine(self, program: Index, baton: Baton) -> Machine:
+        name = self.function.name
+        return _RegionMachine(self, program, self.grid, self._memory, baton, name, self.clients)
 
-    def program(self, program: Index) -> Fiber:
-        """One program that runs when it is resumed, and can be suspended by a client."""
-        fiber = Fiber(lambda: self._run(program, fiber))
-        return fiber
-
-    def _run(self, program: Index, baton: Baton) -> None:
-        machine = _RegionMachine(
-            program, self.grid, self._memory, baton, self.function.name, self.clients
-        )
-        machine.attach(self)
-        for client in self.clients:
-            client.program_begins(machine)
+    def body(self, machine: Machine) -> None:
         with np.errstate(all="ignore"):
             machine.run(self.function.body, self._args)
-        for client in self.clients:
-            client.program_ends(machine)
 
     def plan(self, block: Block) -> list[_Step]:
         """The operations of a block, prepared."""
@@ -93,7 +78,8 @@ class _RegionMachine(Machine):
 
     __slots__ = ("evaluator", "values")
 
-    def attach(self, evaluator: Evaluator) -> None:
+    def __init__(self, evaluator: Evaluator, *state: Any) -> None:
+        super().__init__(*state)
         self.evaluator = evaluator
         self.values: dict[Value, Array] = {}
 

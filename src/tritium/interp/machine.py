@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,8 @@ from tritium.ir.core import Op
 from tritium.ir.dtypes import Array, Type
 
 from .frames import current_loc
+from .grid import Baton, Fiber, Index, Scheduler, padded
 from .memory import Addresses, Fault, Memory, lanes_of
-
-if TYPE_CHECKING:
-    from .grid import Baton
-
-Index: TypeAlias = tuple[int, int, int]
 
 
 class Client:
@@ -169,6 +165,43 @@ class Machine:
             reason=fault.reason,
             argument="pointer",
         )
+
+
+class Launch:
+    """The programs of one launch. Subclasses say how one runs.
+
+    ``clients`` watch every program.
+    """
+
+    def __init__(self, grid: Sequence[int], clients: Sequence[Client]) -> None:
+        self.grid = padded(tuple(grid))
+        self.clients = clients
+
+    def machine(self, program: Index, baton: Baton) -> Machine:
+        """The state that a program starts with."""
+        raise TypeError(f"{type(self).__name__} has no programs")
+
+    def body(self, machine: Machine) -> None:
+        """Run one program."""
+        raise TypeError(f"{type(self).__name__} has no programs")
+
+    def run(self) -> None:
+        """Run every program of the grid. Raises the coded errors of the operations."""
+        scheduler = Scheduler(self.grid, lambda program: self._watched(program, scheduler))
+        scheduler.run()
+
+    def program(self, program: Index) -> Fiber:
+        """One program that runs when it is resumed, and can be suspended by a client."""
+        fiber = Fiber(lambda: self._watched(program, fiber))
+        return fiber
+
+    def _watched(self, program: Index, baton: Baton) -> None:
+        machine = self.machine(program, baton)
+        for client in self.clients:
+            client.program_begins(machine)
+        self.body(machine)
+        for client in self.clients:
+            client.program_ends(machine)
 
 
 def _shaped(array: Array, shape: tuple[int, ...]) -> Array:
