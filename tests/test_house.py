@@ -85,6 +85,28 @@ def test_every_folder_of_source_is_a_package() -> None:
     assert [str(folder) for folder in folders if not (folder / "__init__.py").is_file()] == []
 
 
+def imports_of_its_own_folder(path: Path) -> list[str]:
+    """Absolute imports of what stands beside a module: these are relative, all others absolute."""
+    package = ".".join(path.relative_to(SOURCE.parent).parent.parts)
+    beside = {each.stem for each in path.parent.iterdir()}
+    found = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not isinstance(node, ast.ImportFrom) or node.level or package == "tritium":
+            continue
+        module = node.module or ""
+        if module == package or module.rpartition(".")[0] == package:
+            names = (
+                {module.rpartition(".")[2]} if module != package else {a.name for a in node.names}
+            )
+            found += [f"{path}:{node.lineno}"] * bool(names & beside)
+    return found
+
+
+def test_modules_of_one_folder_import_each_other_relatively() -> None:
+    """ruff holds the other half: nothing is imported relatively from further up."""
+    assert [each for path in source_files() for each in imports_of_its_own_folder(path)] == []
+
+
 def test_nothing_is_left_to_do_in_the_source() -> None:
     assert lines_matching(LEFTOVER, source_files()) == []
 

@@ -31,9 +31,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tritium.backends.emit_memory import MemoryOps, memory_type
-from tritium.backends.emit_module import Block, Function, Module, Phi
-from tritium.backends.emit_types import (
+from .emit_memory import MemoryOps, memory_type
+from .emit_module import Block, Function, Module, Phi
+from .emit_types import (
     EmitError,
     Kind,
     LType,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tritium.backends.emit_core import BuilderCore
-from tritium.backends.emit_types import (
+from .emit_core import BuilderCore
+from .emit_types import (
     EmitError,
     LType,
     V,

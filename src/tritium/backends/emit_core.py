@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tritium.backends.emit_module import Block, Function, Module, Phi
-from tritium.backends.emit_types import (
+from .emit_module import Block, Function, Module, Phi
+from .emit_types import (
     EmitError,
     LType,
     V,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritium.backends.emit_arith import ArithmeticOps
-from tritium.backends.emit_types import (
+from .emit_arith import ArithmeticOps
+from .emit_types import (
     EmitError,
     LType,
     V,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tritium.backends.emit_types import EmitError, LType, V, array, i8, ptr
+from .emit_types import EmitError, LType, V, array, i8, ptr
 
 _PLAIN_NAME = re.compile(r"[-a-zA-Z$._][-a-zA-Z$._0-9]*")
 

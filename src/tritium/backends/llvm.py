@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tritium.backends.features import cpu_features, missing_features
+from .features import cpu_features, missing_features
 
 Times = dict[str, float]
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tritium.backends.common import arith, cast, compare, logic, math, select
+from . import arith, cast, compare, logic, math, select
 
 __all__ = ["arith", "cast", "compare", "logic", "math", "select"]

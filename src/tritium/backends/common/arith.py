@@ -8,10 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tritium.backends.common.cast import bitcast, computed, convert
-from tritium.backends.common.remainder import fmod
-from tritium.backends.common.rules import Lowering, lower
-from tritium.backends.common.vector_math import fabs
 from tritium.backends.emit import (
     Builder,
     V,
@@ -28,6 +24,11 @@ from tritium.backends.emit import (
 from tritium.ir.core import Value
 from tritium.ir.dtypes import DType, bfloat16, float32, float64, get_int_dtype, int1
 from tritium.ops import arith
+
+from .cast import bitcast, computed, convert
+from .remainder import fmod
+from .rules import Lowering, lower
+from .vector_math import fabs
 
 
 def _dtype(value: Value) -> DType:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tritium.backends.common import vector_casts
-from tritium.backends.common.rules import Lowering, lower, register_type
 from tritium.backends.emit import V, half, i16, i64, int_, like
 from tritium.ir.dtypes import DType, Type, float16
 from tritium.ops import cast
 from tritium.ops.codecs import Rounding
+
+from . import vector_casts
+from .rules import Lowering, lower, register_type
 
 
 def convert(

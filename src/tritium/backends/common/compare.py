@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tritium.backends.common.cast import convert
-from tritium.backends.common.rules import Lowering, lower
 from tritium.backends.emit import V
 from tritium.ir.dtypes import DType
 from tritium.ops import compare
+
+from .cast import convert
+from .rules import Lowering, lower
 
 
 @lower(compare.Eq, compare.Ne, compare.Lt, compare.Le, compare.Gt, compare.Ge)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tritium.backends.common.rules import Lowering, lower
 from tritium.backends.emit import V, const, zero
 from tritium.ops import logic
+
+from .rules import Lowering, lower
 
 
 @lower(logic.And)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tritium.backends.common import vector_math
-from tritium.backends.common.rules import Lowering, lower
 from tritium.backends.emit import Builder, V
 from tritium.backends.llvm import Target
 from tritium.ops import math
+
+from . import vector_math
+from .rules import Lowering, lower
 
 Function = Callable[[Builder, V, Target], V]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from tritium.backends.common import vector_math
 from tritium.backends.emit import Builder, V, const, i1, zero
 from tritium.backends.llvm import Target
+
+from . import vector_math
 
 
 def fmod(b: Builder, x: V, y: V, target: Target) -> V:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tritium.backends.common.rules import Lowering, lower
 from tritium.backends.emit import V
 from tritium.ops import select
+
+from .rules import Lowering, lower
 
 
 @lower(select.Where)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from tritium.backends.common import polynomials
 from tritium.backends.emit import (
     Builder,
     EmitError,
@@ -33,6 +32,8 @@ from tritium.backends.emit import (
     vec,
 )
 from tritium.backends.llvm import Target
+
+from . import polynomials
 
 # Adding 1.5 * 2**23 rounds a number below 2**22 to an integer, which then stands in the low bits.
 _MAGIC = 12582912.0
