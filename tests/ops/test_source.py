@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import importlib.util
 import inspect
 import linecache
 import textwrap
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+import numpy.ma.core
 import pytest
 
 from tritium.diagnostics import CompilationError, Loc
-from tritium.ops.source import FunctionSource, capture
+from tritium.ops.source import FunctionSource, capture, indented_block
 
 
 def decorate(*args: Any) -> Any:
@@ -269,3 +272,101 @@ def test_every_function_of_the_standard_library_is_placed_right() -> None:
                 assert source.text in "".join(linecache.getlines(source.file))
                 checked += 1
     assert checked > 40
+
+
+# ---- blocks without tokens -----------------------------------------------------------------------
+
+ODD = '''
+@jit
+def plain(x):
+    return x
+
+
+@jit(
+    version=1,
+)
+def decorated(
+    x,
+    y=(
+        1,
+    ),
+):
+    # a comment
+    return x
+    # one after it
+
+  # one of less indentation
+
+    # one inside
+# one outside
+def nested(x):
+    def inner():
+        return 1
+
+    return inner() + x
+    # last
+
+def one_line(x): return x
+def brackets(x):
+    y = [
+1, 2,
+]
+    return y
+def text(x):
+    return """
+no margin
+    """
+def continued(x):
+    y = x + \\
+1
+    return y
+if True:
+    def indented(x):
+        if x:
+            return 1
+    other = 1
+'''
+
+
+def definitions(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Names of the functions, and the lines of the file from where each starts."""
+    lines = text.splitlines(keepends=True)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, lines[min([node, *node.decorator_list], key=line_of).lineno - 1 :]
+
+
+def line_of(node: ast.expr | ast.stmt) -> int:
+    return node.lineno
+
+
+def is_whole(lines: list[str]) -> bool:
+    try:
+        ast.parse("if True:\n" * lines[0].startswith(" ") + "".join(lines))
+    except SyntaxError:
+        return False
+    return True
+
+
+def test_indented_blocks_are_those_of_inspect() -> None:
+    broken = []
+    for name, lines in definitions(ODD):
+        block = indented_block(lines)
+        if is_whole(block):
+            assert block == inspect.getblock(lines)
+        else:
+            broken.append(name)
+    assert broken == ["brackets", "text", "continued"], "these are left to inspect"
+
+
+@pytest.mark.parametrize("module", [argparse, ast, inspect, textwrap, numpy.ma.core])
+def test_so_are_those_of_any_module(module: types.ModuleType) -> None:
+    text = inspect.getsource(module)
+    found = list(definitions(text))
+    wholes = 0
+    for _, lines in found:
+        block = indented_block(lines)
+        if is_whole(block):
+            wholes += 1
+            assert block == inspect.getblock(lines)
+    assert wholes >= 0.95 * len(found)

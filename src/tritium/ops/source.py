@@ -13,7 +13,7 @@ import os
 import sys
 import tokenize
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
@@ -90,8 +90,10 @@ def capture(function: Any) -> FunctionSource:
 
 def _read(function: FunctionType) -> FunctionSource:
     code = function.__code__
-    lines = _block(function)
-    tree = _parse(lines, code.co_firstlineno) if lines else None
+    for lines in _blocks(function):
+        tree = _parse(lines, code.co_firstlineno) if lines else None
+        if tree is not None:
+            break
     if tree is None or not _matches(tree, code):
         raise error("E0118", name=function.__qualname__)
     tree.decorator_list = []
@@ -111,19 +113,53 @@ def _read(function: FunctionType) -> FunctionSource:
     )
 
 
-def _block(function: FunctionType) -> list[str]:
-    """The lines of the function, decorators included, as they stand in the file."""
+def _blocks(function: FunctionType) -> Iterator[list[str]]:
+    """The lines of the function, decorators included, as they stand in the file.
+
+    The first of these lists that can be parsed is right.
+    """
     code = function.__code__
     if os.path.exists(code.co_filename):
         linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)
+    lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
+    if lines:
+        yield indented_block(lines)
     try:
-        if lines:
-            return inspect.getblock(lines[code.co_firstlineno - 1 :])
-        return inspect.getsourcelines(code)[0]
+        yield inspect.getblock(lines) if lines else inspect.getsourcelines(code)[0]
     except (OSError, SyntaxError, IndexError, TypeError, tokenize.TokenError):
         # There is no text, or it is another file's by now.
-        return []
+        yield []
+
+
+def indented_block(lines: Sequence[str]) -> list[str]:
+    """The definition that starts in ``lines``: what is indented more than its first line.
+
+    That is what ``inspect.getblock`` gives, found without tokens, unless a string or an expression
+    has a line of less indentation; then it ends too early, and can't be parsed.
+    """
+    margin = _indentation(lines[0])
+    inside = 0
+    end = 0
+    named = False
+    for number, line in enumerate(lines):
+        text = line.strip()
+        depth = _indentation(line)
+        if not text or (text[0] == "#" and depth < (inside or margin + 1)):
+            continue
+        if depth <= margin:
+            if named and text[0] not in ")]}":
+                break
+            # What comes before are decorators.
+            named = named or text.startswith(("def ", "async def "))
+        if depth > margin and not inside and lines[end - 1].rstrip().endswith(":"):
+            inside = depth
+        end = number + 1
+    return list(lines[:end])
+
+
+def _indentation(line: str) -> int:
+    expanded = line.expandtabs()
+    return len(expanded) - len(expanded.lstrip())
 
 
 def _parse(lines: Sequence[str], first_line: int) -> ast.FunctionDef | None:
