@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import contextvars
 import ctypes
+import itertools
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -15,31 +18,88 @@ import numpy as np
 import pytest
 
 from tritium import knobs
+from tritium.backends.host import layout
 from tritium.backends.llvm import Library, compile_and_link, host_target
-from tritium.runtime import pool
-from tritium.runtime.pool import ENTRY_TYPE, Pool
+from tritium.runtime import hostcode
+from tritium.runtime.pool import ENTRY_TYPE, Pool, record
 
-# Adds 1 to a counter of each program, and the low bits of its scratch memory's address to another.
-COUNT = """
-define void @entry(ptr %args, i64 %first, i64 %last, ptr %scratch) {
+pytestmark = pytest.mark.skipif(not hostcode.SUPPORTED, reason="there is no pool here")
+
+# Counts in ``arguments[0]`` how often each program ran, and adds the low bits of the address of
+# the scratch memory, whose first and last bytes are written. ``arguments[1]`` are the bytes of it,
+# ``arguments[2]`` the steps that a program takes.
+CODE = """
+define void @entry(ptr %arguments, i64 %first, i64 %last, ptr %scratch) {
 start:
-  %counters = load ptr, ptr %args, align 8
+  %counters = load ptr, ptr %arguments, align 8
+  %sp = getelementptr i64, ptr %arguments, i64 1
+  %size = load i64, ptr %sp, align 8
+  %tp = getelementptr i64, ptr %arguments, i64 2
+  %steps = load i64, ptr %tp, align 8
   %bits = ptrtoint ptr %scratch to i64
   %low = and i64 %bits, 63
+  %any = icmp ne i64 %size, 0
+  br i1 %any, label %touch, label %head
+touch:
+  %end0 = getelementptr i8, ptr %scratch, i64 %size
+  %end = getelementptr i8, ptr %end0, i64 -1
+  store volatile i8 1, ptr %scratch, align 1
+  store volatile i8 1, ptr %end, align 1
   br label %head
 head:
-  %p = phi i64 [ %first, %start ], [ %next, %body ]
+  %p = phi i64 [ %first, %start ], [ %first, %touch ], [ %next, %after ]
   %more = icmp slt i64 %p, %last
-  br i1 %more, label %body, label %end
+  br i1 %more, label %body, label %out
 body:
   %at = getelementptr i64, ptr %counters, i64 %p
   %old = load i64, ptr %at, align 8
   %one = add i64 %old, 1
   %new = add i64 %one, %low
   store i64 %new, ptr %at, align 8
+  br label %work
+work:
+  %i = phi i64 [ 0, %body ], [ %i2, %work ]
+  %v = phi i64 [ 1, %body ], [ %v2, %work ]
+  %v2 = call i64 asm sideeffect "", "=r,0"(i64 %v)
+  %i2 = add i64 %i, 1
+  %busy = icmp slt i64 %i2, %steps
+  br i1 %busy, label %work, label %after
+after:
   %next = add i64 %p, 1
   br label %head
-end:
+out:
+  ret void
+}
+"""
+
+# Halves a float32 in ``arguments[0]``; the result goes to the program's place in ``arguments[1]``.
+# The threads of a grid of ``arguments[3]`` programs meet by the counter in ``arguments[2]``.
+HALVE = """
+define void @halve(ptr %arguments, i64 %first, i64 %last, ptr %scratch) {
+start:
+  %x = load volatile float, ptr %arguments, align 8
+  %rp = getelementptr i64, ptr %arguments, i64 1
+  %results = load ptr, ptr %rp, align 8
+  %cp = getelementptr i64, ptr %arguments, i64 2
+  %np = getelementptr i64, ptr %arguments, i64 3
+  %number = load i64, ptr %np, align 8
+  %half = fmul float %x, 5.0e-1
+  %at = getelementptr float, ptr %results, i64 %first
+  store float %half, ptr %at, align 4
+  %here = atomicrmw add ptr %cp, i64 1 seq_cst, align 8
+  br label %meet
+meet:
+  %now = load atomic i64, ptr %cp seq_cst, align 8
+  %all = icmp sge i64 %now, %number
+  br i1 %all, label %out, label %meet
+out:
+  ret void
+}
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+declare void @llvm.x86.sse.stmxcsr(ptr)
+define void @control(ptr %old, ptr %new) {
+  call void @llvm.x86.sse.stmxcsr(ptr %old)
+  call void @llvm.x86.sse.ldmxcsr(ptr %new)
   ret void
 }
 """
@@ -47,23 +107,51 @@ end:
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    return compile_and_link(COUNT, host_target(), ["entry"])
+    return compile_and_link(CODE, host_target(), ["entry"])
 
 
-@pytest.fixture
-def threads() -> Iterator[Pool]:
-    made = Pool()
+@pytest.fixture(params=[False, True], ids=["futex", "condition"])
+def threads(request: pytest.FixtureRequest) -> Iterator[Pool]:
+    made = Pool(condition=request.param)
     yield made
     made.close()
 
 
-class Counters:
-    """A grid's counters and the argument buffer that points to them."""
+@pytest.fixture(params=[False, True], ids=["futex", "condition"])
+def eager(request: pytest.FixtureRequest) -> Iterator[Pool]:
+    """A pool that shares every grid of a known cost."""
+    made = Pool(request.param, TINY=0, WORTH_SHARING=0, WORTH_WAKING=0, SHORT=0)
+    yield made
+    made.close()
 
-    def __init__(self, programs: int) -> None:
-        self.values = np.zeros(programs, np.int64)
-        self.buffer = np.array([self.values.ctypes.data], np.uint64)
-        self.args = self.buffer.ctypes.data
+
+def known(made: Any, cost: float = 1.0) -> Any:
+    """A record whose programs are reckoned to take so many ticks."""
+    ctypes.c_double.from_address(ctypes.addressof(made) + layout.Record.COST).value = cost
+    return made
+
+
+def cost(made: Any) -> float:
+    return ctypes.c_double.from_address(ctypes.addressof(made) + layout.Record.COST).value
+
+
+class Grid:
+    """Counters of a grid's programs and the arguments that point to them."""
+
+    def __init__(self, library: Library, programs: int, scratch: int = 0, steps: int = 1) -> None:
+        self.record = record(library.address("entry"), scratch)
+        self.programs = programs
+        self.counters = np.zeros(programs, np.int64)
+        self.arguments = np.array([self.counters.ctypes.data, scratch, steps], np.uint64)
+
+    def run(self, pool: Pool) -> None:
+        address = ctypes.addressof(self.record)
+        pool.run(address, self.arguments.ctypes.data, self.programs)
+
+    def ran_once(self) -> bool:
+        right = bool((self.counters == 1).all())
+        self.counters[:] = 0
+        return right
 
 
 @pytest.mark.parametrize("number", [1, 2, 4])
@@ -71,126 +159,193 @@ class Counters:
 def test_each_program_runs_once(
     library: Library, threads: Pool, number: int, programs: int
 ) -> None:
-    entry = ENTRY_TYPE(library.address("entry"))
     with knobs.cpu.scope():
         knobs.cpu.num_threads = number
         for scratch in (0, 100, 1 << 20):
-            grid = Counters(programs)
-            threads.run(entry, grid.args, programs, scratch)
-            assert (grid.values == 1).all()
+            grid = Grid(library, programs, scratch)
+            for _ in range(5):
+                grid.run(threads)
+                assert grid.ran_once()
+
+
+@pytest.mark.parametrize("number", [2, 3, 9])
+def test_shared_grids_run_each_program_once(library: Library, eager: Pool, number: int) -> None:
+    with knobs.cpu.scope():
+        knobs.cpu.num_threads = number
+        for programs in (*range(2, 40), 999):
+            grid = Grid(library, programs, 64)
+            for _ in range(20):
+                known(grid.record)
+                grid.run(eager)
+                assert grid.ran_once()
+    assert eager.workers == number - 1
+
+
+def test_a_grid_of_more_than_32_bits_of_programs(library: Library, eager: Pool) -> None:
+    """Its programs are claimed several at once."""
+    seen: list[tuple[int, int]] = []
+    entry = ENTRY_TYPE(lambda arguments, first, last, scratch: seen.append((first, last)))
+    made = known(record(ctypes.cast(entry, ctypes.c_void_p).value or 0, 0))
+    programs = (5 << 31) + 3
+    with knobs.cpu.scope():
+        knobs.cpu.num_threads = 2
+        eager.run(ctypes.addressof(made), 0, programs)
+    seen.sort()
+    assert seen[0][0] == 0
+    assert seen[-1][1] == programs
+    assert all(last == first for (_, last), (first, _) in itertools.pairwise(seen))
 
 
 class Recorder:
-    """An entry in Python that notes which thread ran which programs, and takes its time."""
+    """An entry in Python that notes which thread ran which programs; what it raises goes here."""
 
     def __init__(self, work: Callable[[int], None] = lambda program: None) -> None:
         self.chunks: list[tuple[int, int, int]] = []
+        self.problems: list[BaseException] = []
         self.work = work
+        self.entry = ENTRY_TYPE(self._run)
+        self.record = record(ctypes.cast(self.entry, ctypes.c_void_p).value or 0, 0)
 
-    def __call__(self, args: int, first: int, last: int, scratch: int) -> None:
-        self.chunks.append((threading.get_ident(), first, last))
-        for program in range(first, last):
-            self.work(program)
+    def _run(self, arguments: int, first: int, last: int, scratch: int) -> None:
+        self.chunks.append((threading.get_native_id(), first, last))
+        try:
+            for program in range(first, last):
+                self.work(program)
+        except BaseException as problem:  # noqa: BLE001 - looked at by the test
+            self.problems.append(problem)
+
+    def run(self, pool: Pool, programs: int) -> None:
+        pool.run(ctypes.addressof(self.record), 0, programs)
+        assert self.problems == []
+
+    def threads(self) -> set[int]:
+        return {thread for thread, _, _ in self.chunks}
 
     def check(self, programs: int) -> None:
-        """Chunks start in ascending order and cover the grid."""
-        starts = [first for _, first, _ in self.chunks]
-        for thread in {each for each, _, _ in self.chunks}:
+        """Each thread ascends, and the grid is covered."""
+        for thread in self.threads():
             mine = [first for each, first, _ in self.chunks if each == thread]
             assert mine == sorted(mine)
         covered = sorted(p for _, first, last in self.chunks for p in range(first, last))
         assert covered == list(range(programs))
-        assert min(starts) == 0
 
 
 class Meeting:
-    """Work that goes on once so many threads have come to it; the first program only takes long."""
+    """Work that goes on once so many threads have come to it."""
 
-    def __init__(self, number: int, alone: int = 1) -> None:
+    def __init__(self, number: int) -> None:
         self.number = number
-        self.alone = alone
         self.here: set[int] = set()
         self.complete = threading.Event()
 
     def __call__(self, program: int) -> None:
-        if program < self.alone:
-            time.sleep(0.001 if program == self.alone - 1 else 0)
-            return
-        self.here.add(threading.get_ident())
+        self.here.add(threading.get_native_id())
         if len(self.here) == self.number:
             self.complete.set()
         assert self.complete.wait(60)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3])
-@pytest.mark.parametrize("alone", [1, 5])
-def test_threads_take_ascending_chunks(threads: Pool, number: int, alone: int) -> None:
-    entry = Recorder(Meeting(number, alone))
+@pytest.mark.parametrize("number", [1, 2, 3, 6])
+def test_threads_take_ascending_chunks(eager: Pool, number: int) -> None:
+    entry = Recorder(Meeting(number))
+    known(entry.record)
     with knobs.cpu.scope():
         knobs.cpu.num_threads = number
-        threads.run(entry, 0, 100)
+        entry.run(eager, 100)
     entry.check(100)
-    assert len({thread for thread, _, _ in entry.chunks}) == number
+    assert len(entry.threads()) == number
 
 
-class Clock:
-    """Time that passes only when it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
-
-    def advance(self, seconds: float) -> None:
-        self.now += seconds
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(pool, "time", made)
-    return made
-
-
-def test_small_work_stays_on_the_callers_thread(threads: Pool, clock: Clock) -> None:
-    entry = Recorder(lambda program: clock.advance(0.9 * pool.WORTH_WAKING / 50))
+def test_chunks_are_runs_that_get_shorter(eager: Pool) -> None:
+    entry = Recorder(Meeting(2))
+    known(entry.record)
     with knobs.cpu.scope():
-        knobs.cpu.num_threads = 4
-        threads.run(entry, 0, 50)
-    entry.check(50)
-    assert {thread for thread, _, _ in entry.chunks} == {threading.get_ident()}
-
-
-def test_chunks_grow_while_they_are_short_and_shrink_when_they_are_long(
-    threads: Pool, clock: Clock
-) -> None:
-    entry = Recorder(lambda program: clock.advance(0.04 if program > 10_000 else 1e-6))
-    with knobs.cpu.scope():
-        knobs.cpu.num_threads = 1
-        threads.run(entry, 0, 10_020)
-    entry.check(10_020)
-    sizes = [last - first for _, first, last in entry.chunks]
-    assert sizes[:5] == [1, 2, 4, 8, 16]
-    assert max(sizes) == 256
+        knobs.cpu.num_threads = 2
+        entry.run(eager, 1000)
+    sizes = [last - first for _, first, last in sorted(entry.chunks, key=lambda each: each[1])]
+    assert sizes[:2] == [250, 187]
+    assert sizes == sorted(sizes, reverse=True)
     assert sizes[-1] == 1
 
 
-def test_launches_from_four_threads(library: Library, threads: Pool) -> None:
-    entry = ENTRY_TYPE(library.address("entry"))
+def test_small_work_stays_on_the_callers_thread(threads: Pool) -> None:
+    entry = Recorder()
+    with knobs.cpu.scope():
+        knobs.cpu.num_threads = 4
+        known(entry.record, 1.0)
+        threads.limit("WORTH_WAKING", 1e6)
+        threads.limit("WORTH_SHARING", 1e6)
+        entry.run(threads, 50)
+    entry.check(50)
+    assert entry.threads() == {threading.get_native_id()}
+    assert threads.workers == 0
+
+
+def test_what_is_left_is_shared_once_it_is_seen_to_take_long(threads: Pool) -> None:
+    """Nothing is known of the kernel: the first program runs alone."""
+    meeting = Meeting(2)
+    entry = Recorder(lambda program: time.sleep(0.002) if program == 0 else meeting(program))
+    with knobs.cpu.scope():
+        knobs.cpu.num_threads = 2
+        entry.run(threads, 10)
+    assert entry.chunks[0] == (threading.get_native_id(), 0, 1)
+    entry.check(10)
+    assert len(entry.threads()) == 2
+
+
+def test_a_grid_that_was_quick_and_is_slow_now_is_shared(threads: Pool) -> None:
+    """An eighth of it runs before that is noticed."""
+    meeting = Meeting(2)
+    entry = Recorder(lambda program: time.sleep(0.001) if program < 8 else meeting(program))
+    threads.limit("TINY", 1e6)
+    known(entry.record, 1.0)
+    with knobs.cpu.scope():
+        knobs.cpu.num_threads = 2
+        threads.start()
+        threads.limit("TINY", 1e-6)
+        known(entry.record, 1e-6)
+        entry.run(threads, 64)
+    assert entry.chunks[0] == (threading.get_native_id(), 0, 8)
+    entry.check(64)
+    assert len(entry.threads()) == 2
+
+
+def test_the_time_of_a_program_is_remembered(library: Library, threads: Pool) -> None:
+    grid = Grid(library, 50, steps=10_000)
+    assert cost(grid.record) == 0
+    with knobs.cpu.scope():
+        knobs.cpu.num_threads = 1
+        grid.run(threads)
+        long = cost(grid.record)
+        assert long > 0
+        grid.arguments[2] = 1
+        grid.run(threads)
+        assert 0 < cost(grid.record) < long / 10
+        # More than before counts half.
+        known(grid.record, 1e-9)
+        grid.run(threads)
+        assert cost(grid.record) > 1e-3
+
+
+def test_launches_from_four_threads(library: Library, eager: Pool) -> None:
     wrong: list[int] = []
 
     def launch(seed: int) -> None:
-        for turn in range(200):
-            programs = 1 + (seed * 131 + turn * 17) % 3000
-            grid = Counters(programs)
-            threads.run(entry, grid.args, programs, 64 * seed)
-            if (grid.values != 1).any():
+        for turn in range(500):
+            programs = 1 + (seed * 131 + turn * 17) % 300
+            grid = Grid(library, programs, 64 * seed)
+            known(grid.record)
+            grid.run(eager)
+            if not grid.ran_once():
                 wrong.append(programs)
 
     with knobs.cpu.scope():
         knobs.cpu.num_threads = 3
-        callers = [threading.Thread(target=launch, args=(seed,)) for seed in range(4)]
+        context = [contextvars.copy_context() for _ in range(4)]
+        callers = [
+            threading.Thread(target=each.run, args=(launch, seed))
+            for seed, each in enumerate(context)
+        ]
         for caller in callers:
             caller.start()
         for caller in callers:
@@ -198,119 +353,153 @@ def test_launches_from_four_threads(library: Library, threads: Pool) -> None:
     assert wrong == []
 
 
-def test_an_exception_of_a_worker_reaches_the_caller(threads: Pool) -> None:
-    main = threading.get_ident()
-
-    failed = threading.Event()
-
-    def fail(program: int) -> None:
-        if threading.get_ident() != main:
-            failed.set()
-            raise MemoryError("scratch")
-        if program == 0:
-            time.sleep(0.001)
-        else:
-            assert failed.wait(60)
-
-    entry = Recorder(fail)
-    with knobs.cpu.scope():
-        knobs.cpu.num_threads = 2
-        with pytest.raises(MemoryError, match="scratch"):
-            threads.run(entry, 0, 10_000)
-        assert len(entry.chunks) < 1000
-        again = Recorder()
-        threads.run(again, 0, 100)
-        again.check(100)
-
-
-def test_an_exception_of_the_caller_waits_for_the_workers(threads: Pool) -> None:
-    main = threading.get_ident()
-    running: list[int] = []
-    finished: list[int] = []
-
-    started = threading.Event()
+def test_more_grids_at_once_than_there_are_slots(eager: Pool) -> None:
+    """Those that find none run on their caller's thread."""
+    number = layout.Slot.COUNT + 4
+    here = threading.Barrier(number)
 
     def work(program: int) -> None:
-        if threading.get_ident() != main:
-            running.append(program)
-            started.set()
-            time.sleep(0.1)
-            finished.append(program)
-        elif program == 0:
-            time.sleep(0.001)
-        else:
-            assert started.wait(60)
-            raise KeyboardInterrupt
+        if program == 0:
+            here.wait(60)
 
+    entry = Recorder(work)
+    problems: list[BaseException] = []
+
+    def launch() -> None:
+        try:
+            entry.run(eager, 3)
+        except BaseException as problem:  # noqa: BLE001 - looked at below
+            problems.append(problem)
+
+    eager.start()
+    callers = [threading.Thread(target=launch) for _ in range(number)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert problems == []
+    ran = sorted(program for _, first, last in entry.chunks for program in range(first, last))
+    assert ran == sorted([*range(3)] * number)
+
+
+def test_a_program_may_launch_a_grid(library: Library, eager: Pool) -> None:
+    inner = [Grid(library, 50) for _ in range(8)]
+
+    def launch(program: int) -> None:
+        known(inner[program].record)
+        inner[program].run(eager)
+
+    entry = Recorder(launch)
+    known(entry.record)
     with knobs.cpu.scope():
         knobs.cpu.num_threads = 2
-        with pytest.raises(KeyboardInterrupt):
-            threads.run(Recorder(work), 0, 10_000)
-    assert finished == running
+        entry.run(eager, 8)
+    assert all(grid.ran_once() for grid in inner)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+# ---- signals, memory, floating point -------------------------------------------------------------
+
+
 @pytest.mark.parametrize("number", [1, 2])
-def test_ctrl_c(threads: Pool, number: int) -> None:
+def test_ctrl_c(library: Library, threads: Pool, number: int) -> None:
     def press() -> None:
         time.sleep(0.2)
         os.kill(os.getpid(), signal.SIGINT)
 
-    entry = Recorder(lambda program: time.sleep(0.001))
+    grid = Grid(library, 1_000_000, steps=1_000_000)
     finger = threading.Thread(target=press)
-    finger.start()
     with knobs.cpu.scope():
         knobs.cpu.num_threads = number
+        finger.start()
         with pytest.raises(KeyboardInterrupt):
-            threads.run(entry, 0, 1_000_000)
-    finger.join()
-    count = len(entry.chunks)
-    time.sleep(0.05)
-    assert len(entry.chunks) == count
+            grid.run(threads)
+        finger.join()
+        count = int(grid.counters.sum())
+        # What was claimed was run, and nothing after that.
+        assert 0 < count < 1_000_000
+        assert (grid.counters[:count] == 1).all()
+        time.sleep(0.05)
+        assert grid.counters.sum() == count
+        again = Grid(library, 1000)
+        again.run(threads)
+        assert again.ran_once()
 
 
-def test_workers_get_the_callers_floating_point_environment(threads: Pool) -> None:
-    posix = ctypes.CDLL(None) if os.name == "posix" else None
-    if posix is None or not hasattr(posix, "fesetround"):
-        pytest.skip("no fesetround here")
-    seen: dict[int, set[int]] = {}
-    upward = {"x86_64": 0x800, "aarch64": 0x400000}.get(os.uname().machine)
-    if upward is None:
-        pytest.skip("the number of this rounding mode is not known")
+def test_an_exception_of_a_signal_handler(library: Library, threads: Pool) -> None:
+    def handler(number: int, frame: Any) -> None:
+        raise LookupError("usr1")
 
-    def note(program: int) -> None:
-        seen.setdefault(threading.get_ident(), set()).add(posix.fegetround())
-        meeting(program)
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1))
+        timer.start()
+        with knobs.cpu.scope():
+            knobs.cpu.num_threads = 2
+            with pytest.raises(LookupError, match="usr1"):
+                Grid(library, 1_000_000, steps=1_000_000).run(threads)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
-    before = posix.fegetround()
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_scratch_memory_that_there_is_not(library: Library, threads: Pool, number: int) -> None:
+    grid = Grid(library, 10)
+    grid.record = record(library.address("entry"), 1 << 60)
     with knobs.cpu.scope():
-        knobs.cpu.num_threads = 2
-        for mode in (upward, before):
-            seen.clear()
-            meeting = Meeting(2)
-            posix.fesetround(mode)
-            try:
-                threads.run(Recorder(note), 0, 100)
-            finally:
-                posix.fesetround(before)
-            assert len(seen) == 2
-            assert all(modes == {mode} for modes in seen.values())
+        knobs.cpu.num_threads = number
+        with pytest.raises(MemoryError):
+            grid.run(threads)
+    assert not grid.counters.any()
+    again = Grid(library, 10, 1 << 16)
+    again.run(threads)
+    assert again.ran_once()
 
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="writes x86's control register")
+def test_workers_flush_as_the_caller_does(eager: Pool) -> None:
+    made = compile_and_link(HALVE, host_target(), ["halve", "control"])
+    control = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(made.address("control"))
+    subnormal = np.array([1e-40], np.float32).view(np.uint32)[0]
+    before, ignored = ctypes.c_uint32(), ctypes.c_uint32()
+    flushing = ctypes.c_uint32(0x1F80 | 0x8040)
+    results = np.empty(3, np.float32)
+    with knobs.cpu.scope():
+        knobs.cpu.num_threads = 3
+        for flush in (True, False, True):
+            entry = known(record(made.address("halve"), 0))
+            arguments = np.array([subnormal, results.ctypes.data, 0, 3], np.uint64)
+            results[:] = -1
+            if flush:
+                control(ctypes.addressof(before), ctypes.addressof(flushing))
+            try:
+                eager.run(ctypes.addressof(entry), arguments.ctypes.data, 3)
+            finally:
+                if flush:
+                    control(ctypes.addressof(ignored), ctypes.addressof(before))
+            bits = results.view(np.uint32)
+            assert (bits == 0).all() if flush else (bits == subnormal // 2).all()
+
+
+# ---- processes -----------------------------------------------------------------------------------
 
 PRELUDE = """
-import os, sys, time, threading
+import ctypes, os, sys, time, threading
 os.environ["TRITIUM_NUM_THREADS"] = "2"
-from tritium.runtime.pool import POOL
+from tritium.runtime.pool import ENTRY_TYPE, POOL, record
 def launch(number):
     names = set()
     complete = threading.Event()
-    def entry(args, first, last, scratch):
-        names.add(threading.current_thread().name)
+    def entry(arguments, first, last, scratch):
+        names.add(threading.get_native_id())
         time.sleep(0.001)
         if len(names) == number:
             complete.set()
-        assert first == 0 or complete.wait(60)
-    POOL.run(entry, 0, 100)
+        if first:
+            complete.wait(60)
+    native = ENTRY_TYPE(entry)
+    made = record(ctypes.cast(native, ctypes.c_void_p).value, 0)
+    POOL.run(ctypes.addressof(made), 0, 100)
     return len(names)
 """
 
@@ -335,32 +524,46 @@ def test_a_child_process_starts_its_own_workers() -> None:
     print("parent", launch(2), flush=True)
     child = os.fork()
     if child == 0:
-        print("child", launch(2), flush=True)
+        print("child", POOL.workers, launch(2), flush=True)
         os._exit(0)
     os.waitpid(child, 0)
     print("parent", launch(2), flush=True)
     """
-    assert run(script) == "parent 2\nchild 2\nparent 2\n"
+    assert run(script) == "parent 2\nchild 0 2\nparent 2\n"
 
 
 def test_workers_are_joined_at_exit_and_later_launches_still_run() -> None:
     script = """
     import atexit
-    from tritium.runtime import pool
+    def tasks():
+        return len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
+    # NumPy has threads of its own.
+    before = tasks()
     # Functions registered last run first.
     atexit.unregister(POOL.close)
-    atexit.register(lambda: print(POOL._threads, launch(1)))
+    atexit.register(lambda: print(POOL.workers, launch(1), tasks() - before))
     atexit.register(POOL.close)
-    print(launch(2))
+    print(launch(2), POOL.workers)
     """
-    assert run(script) == "2\n[] 1\n"
+    assert run(script) == "2 1\n0 1 0\n"
 
 
-def test_scratch_memory_of_a_thread_is_kept_while_it_is_small() -> None:
-    scratch: Any = pool._Scratch()
-    first, address = scratch.get(1000)
-    assert address % pool.ALIGNMENT == 0
-    assert scratch.get(500)[0] is first
-    large, _ = scratch.get(pool.KEPT_SCRATCH + 1)
-    assert large.nbytes > pool.KEPT_SCRATCH
-    assert scratch.buffer is first
+def test_a_daemon_thread_launches_while_the_process_ends() -> None:
+    script = """
+    def forever():
+        while True:
+            launch(1)
+    threading.Thread(target=forever, daemon=True).start()
+    print(launch(2))
+    time.sleep(0.05)
+    """
+    assert run(script) == "2\n"
+
+
+def test_where_there_is_no_pool(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hostcode, "SUPPORTED", False)
+    made = Pool()
+    grid = Grid(library, 100, 1000)
+    grid.run(made)
+    assert grid.ran_once()
+    assert made.workers == 0

@@ -35,6 +35,8 @@ _MOST_BYTES = 1 << 28
 """Of a file that is read: no entry comes near."""
 _TOUCH_AFTER = 3600.0
 """Seconds after which a use of an entry is noted once more, for ``prune``."""
+_SETTLED = 10.0
+"""Seconds after which a source file that doesn't change is taken to stay so."""
 _ABANDONED = 3600.0
 """Seconds after which a file that somebody began to write is taken for left behind."""
 
@@ -64,24 +66,42 @@ class Item(NamedTuple):
 
 @functools.cache
 def compiler_hash() -> str:
-    """A hash of the compiler's own source text: other code means other entries."""
+    """A hash of the compiler's own source text: other code means other entries.
+
+    Reading all of it takes longer than all else of a warm start, so an entry keeps the hash of files
+    whose place, size and times are as they were.
+    """
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    files = [each for room in _COMPILER for each in _sources(package, room)]
+    files.sort()
+    listing = hashlib.sha256(package.encode())
+    latest = 0.0
+    for name, status in files:
+        numbers = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+        listing.update(f"\0{name} {numbers}".encode())
+        latest = max(latest, status.st_mtime, status.st_ctime)
+    known = load(listing.hexdigest(), HOST_SUFFIX)
+    if known is not None and isinstance(known.facts.get("compiler"), str):
+        return str(known.facts["compiler"])
     digest = hashlib.sha256()
-    for room in _COMPILER:
-        for path in sorted(_sources(os.path.join(package, room))):
-            digest.update(os.path.relpath(path, package).encode() + b"\0")
-            with open(path, "rb") as stream:
-                digest.update(stream.read() + b"\0")
-    return digest.hexdigest()
+    for name, _ in files:
+        with open(os.path.join(package, name), "rb") as stream:
+            digest.update(name.encode() + b"\0" + stream.read() + b"\0")
+    found = digest.hexdigest()
+    # A file that has just been written may be written again in the same tick of its clock.
+    if time.time() > latest + _SETTLED:
+        store(listing.hexdigest(), Entry({"compiler": found, "entry": "compiler"}, {}), HOST_SUFFIX)
+    return found
 
 
-def _sources(folder: str) -> Iterator[str]:
-    with os.scandir(folder) as found:
+def _sources(package: str, folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    with os.scandir(os.path.join(package, folder)) as found:
         for each in found:
+            name = f"{folder}/{each.name}"
             if each.name.endswith(".py"):
-                yield each.path
+                yield name, each.stat()
             elif each.name != "__pycache__" and each.is_dir():
-                yield from _sources(each.path)
+                yield from _sources(package, name)
 
 
 def key(*parts: str) -> str:

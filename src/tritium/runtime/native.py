@@ -24,7 +24,7 @@ from tritium.ir.dtypes import DType, float32, float64
 
 from . import cache
 from .arrays import ArrayArgument
-from .pool import ENTRY_TYPE, POOL
+from .pool import POOL, record
 
 Times = dict[str, float]
 
@@ -52,11 +52,14 @@ class Code(NamedTuple):
 
 
 class Version(NamedTuple):
-    """One version of the code, linked. ``call`` runs programs, ``library`` keeps it mapped."""
+    """One version of the code, linked.
+
+    ``record`` is what the pool is told of it, ``library`` keeps it mapped.
+    """
 
     kernel: Code
     library: Library
-    call: Any
+    record: Any
     cached: bool
 
 
@@ -120,12 +123,8 @@ class NativeCode:
         """Run the grid. ``values`` are those of the run-time parameters, arrays described."""
         version = self.version(not self._overlaps(values))
         buffer = self._pack(values, grid)
-        POOL.run(
-            version.call,
-            ctypes.addressof(buffer),
-            grid[0] * grid[1] * grid[2],
-            version.kernel.scratch_bytes,
-        )
+        programs = grid[0] * grid[1] * grid[2]
+        POOL.run(ctypes.addressof(version.record), ctypes.addressof(buffer), programs)
 
     def _overlaps(self, values: Sequence[Any]) -> bool:
         for left, right in self.version(True).kernel.alias_pairs:
@@ -156,8 +155,8 @@ class NativeCode:
             cache.store(name, _kept(self.name, kernel))
         made = kernel
         library = self._guarded("linking", lambda: llvm.link(made.object, [made.entry]))
-        call = ENTRY_TYPE(library.address(made.entry))
-        return Version(made, library, call, cached)
+        told = record(library.address(made.entry), made.scratch_bytes)
+        return Version(made, library, told, cached)
 
     def _compile(self, disjoint: bool) -> Code:
         from tritium.backends.cpu import compile_kernel

@@ -1,8 +1,9 @@
 """The threads that run the programs of a grid.
 
-Threads take ascending chunks of programs from the launch, so programs start in ascending order and
-each thread ascends. The caller takes part; workers are woken only when the work seems worth it.
-Calls into compiled code drop the GIL.
+They are native (``backends.host.pool``): they take ascending runs of programs from the launch, so
+programs start in ascending order and each thread ascends. The caller takes part; it drops the GIL
+unless the grid is done in no time. Workers are woken only when the work seems worth it, by the time
+that the kernel's programs took before, and spin only while launches follow each other closely.
 """
 
 from __future__ import annotations
@@ -12,252 +13,159 @@ import ctypes
 import os
 import threading
 import time
-from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
 from tritium import knobs
+from tritium.backends.host import layout
+from tritium.backends.host import pool as code
 
-Entry = Callable[[int, int, int, int], None]
-"""Compiled code: the addresses and numbers ``args, first, last, scratch``."""
+from . import hostcode
 
 ENTRY_TYPE = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
 )
-ALIGNMENT = 64
-"""Of scratch memory, in bytes; compiled code relies on it."""
-KEPT_SCRATCH = 1 << 24
-"""A thread keeps scratch memory of up to so many bytes for later launches."""
-WORTH_WAKING = 60e-6
-"""Seconds of remaining work from which on workers are woken: about what that costs."""
-LONG_CHUNK = 0.05
-"""Seconds after which a chunk is too long: Ctrl-C is noticed between chunks."""
-SHORT_CHUNK = 0.0002
-"""Seconds below which the next chunk is made longer: a call takes about a microsecond."""
+"""Compiled code: the addresses and numbers ``arguments, first, last, scratch``."""
+
+# Seconds. All but the last two are weighed against what programs took before.
+TINY = 2e-6
+"""A grid of less work keeps the GIL."""
+WORTH_SHARING = 3e-6
+"""Work from which on it is shared with a worker that is awake."""
+WORTH_WAKING = 20e-6
+"""Work from which on sleeping workers are woken: about what that costs."""
+SHORT = 2e-6
+"""The least work that a thread claims at once."""
+LONG = 0.02
+"""The most work that a thread claims at once; signals are looked at so often."""
+SPIN = 50e-6
+"""How long a worker waits awake where the grid before had come so soon after its predecessor."""
+_CALIBRATION = 5e-4
+
+_LIMITS = {
+    layout.Pool.TINY: TINY,
+    layout.Pool.SHORT: SHORT,
+    layout.Pool.WORTH_SHARING: WORTH_SHARING,
+    layout.Pool.WORTH_WAKING: WORTH_WAKING,
+    layout.Pool.SPIN: SPIN,
+    layout.Pool.LONG: LONG,
+}
+_ALIGNMENT = 64
 
 
-class _FloatingPoint:
-    """The floating-point environment of a thread: rounding, flushing of subnormal numbers.
+def record(entry: int, scratch_bytes: int) -> Any:
+    """The memory that tells the pool of compiled code; its address is what ``Pool.run`` takes.
 
-    It belongs to a thread, so a caller that changed its own would get other results from workers.
+    ``entry`` is an address of ``ENTRY_TYPE``. Each thread gets ``scratch_bytes``, aligned to 64.
     """
-
-    def __init__(self) -> None:
-        library = ctypes.PyDLL(None) if os.name == "posix" else None
-        self._get = getattr(library, "fegetenv", None)
-        self._set = getattr(library, "fesetenv", None)
-
-    def read(self) -> Any:
-        """The calling thread's environment."""
-        if self._get is None:
-            return None
-        # Larger than fenv_t on any platform.
-        held = ctypes.create_string_buffer(256)
-        self._get(held)
-        return held
-
-    def write(self, held: Any) -> None:
-        """Give the calling thread that environment."""
-        if self._set is not None and held is not None:
-            self._set(held)
-
-
-_floating_point = _FloatingPoint()
-
-
-class _Scratch(threading.local):
-    """A thread's scratch memory."""
-
-    buffer: np.ndarray[Any, Any] | None = None
-
-    def get(self, size: int) -> tuple[np.ndarray[Any, Any], int]:
-        """At least ``size`` bytes: what keeps them alive, and their aligned address."""
-        held = self.buffer
-        if held is None or held.nbytes < size + ALIGNMENT:
-            held = np.empty(size + ALIGNMENT, np.uint8)
-            if held.nbytes <= KEPT_SCRATCH:
-                self.buffer = held
-        return held, -(-held.ctypes.data // ALIGNMENT) * ALIGNMENT
-
-
-_scratch = _Scratch()
-
-
-class Launch:
-    """One grid on its way through the threads."""
-
-    def __init__(
-        self, entry: Entry, args: int, programs: int, scratch_bytes: int, threads: int
-    ) -> None:
-        self._entry = entry
-        self._args = args
-        self._programs = programs
-        self._scratch_bytes = scratch_bytes
-        self._threads = threads
-        self._lock = threading.Lock()
-        self._next = 0
-        self._size = 1
-        self._active = 0
-        self._idle = threading.Event()
-        self._problem: BaseException | None = None
-        self._environment: Any = None
-
-    def run_alone(self) -> None:
-        """Run all programs on the calling thread."""
-        self._work(None)
-
-    def run(self, pool: Pool, workers: int) -> None:
-        """Run all programs with the help of up to ``workers`` threads of the pool.
-
-        Raises what a worker raised, and ``KeyboardInterrupt``; no program runs any more then.
-        """
-        self._environment = _floating_point.read()
-        try:
-            self._work(lambda: pool.submit(self, min(workers, self._programs - self._next)))
-        finally:
-            self._finish()
-        if self._problem is not None:
-            raise self._problem
-
-    def help(self) -> None:
-        """Called by a worker: run chunks while there are any."""
-        with self._lock:
-            if self._next >= self._programs:
-                return
-            self._active += 1
-        try:
-            _floating_point.write(self._environment)
-            self._work(None)
-        except BaseException as problem:  # noqa: BLE001 - raised by the caller of the launch
-            self._problem = problem
-            self._stop()
-        finally:
-            with self._lock:
-                self._active -= 1
-                if not self._active:
-                    self._idle.set()
-
-    def _work(self, wake: Callable[[], None] | None) -> None:
-        held, scratch = _scratch.get(self._scratch_bytes) if self._scratch_bytes else (None, 0)
-        started = before = time.perf_counter()
-        while True:
-            first, last = self._claim()
-            if first == last:
-                break
-            self._entry(self._args, first, last, scratch)
-            now = time.perf_counter()
-            taken, before = now - before, now
-            self._adapt(taken, last - first)
-            if wake is not None and self._worth_waking(now - started, last):
-                wake()
-                wake = None
-        del held
-
-    def _claim(self) -> tuple[int, int]:
-        """The next programs; fewer towards the end, so that all threads end together."""
-        with self._lock:
-            first = self._next
-            share = (self._programs - first) // (2 * self._threads)
-            self._next = min(first + max(1, min(self._size, share)), self._programs)
-            return first, self._next
-
-    def _worth_waking(self, elapsed: float, done: int) -> bool:
-        return elapsed / done * (self._programs - done) > WORTH_WAKING
-
-    def _adapt(self, taken: float, count: int) -> None:
-        if taken > LONG_CHUNK:
-            self._size = max(1, count // 2)
-        elif taken < SHORT_CHUNK and count == self._size:
-            self._size = 2 * count
-
-    def _stop(self) -> None:
-        with self._lock:
-            self._next = self._programs
-
-    def _finish(self) -> None:
-        """Wait for the workers that have started, however often the caller is interrupted."""
-        interrupt: KeyboardInterrupt | None = None
-        while True:
-            try:
-                with self._lock:
-                    self._next = self._programs
-                    if not self._active:
-                        break
-                    self._idle.clear()
-                self._idle.wait()
-            except KeyboardInterrupt as pressed:
-                interrupt = pressed
-        if interrupt is not None:
-            raise interrupt
+    made = (ctypes.c_uint64 * (layout.Record.SIZE // layout.WORD))()
+    made[layout.Record.ENTRY // layout.WORD] = entry
+    made[layout.Record.SCRATCH // layout.WORD] = scratch_bytes
+    return made
 
 
 class Pool:
-    """Worker threads; they are started when they are first needed."""
+    """Worker threads; they are started when they are first needed.
 
-    def __init__(self) -> None:
-        self._reset()
+    ``limits`` overrides the times above, by their names. ``condition``: threads don't wait by the
+    futex, even where there is one.
+    """
 
-    def _reset(self) -> None:
-        self._queue: SimpleQueue[Launch | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
+    def __init__(self, condition: bool = False, **limits: float) -> None:
+        self._condition = condition
+        self._limits = {**_LIMITS, **{getattr(layout.Pool, k): v for k, v in limits.items()}}
+        self._memory = np.zeros(layout.POOL_SIZE + _ALIGNMENT, np.uint8)
+        self.address: int = -(-self._memory.ctypes.data // _ALIGNMENT) * _ALIGNMENT
+        """Of the memory that ``layout.Pool`` describes."""
+        self._run: Any = None
         self._starting = threading.Lock()
-        self._closed = False
+        self._entry = 0
 
-    def run(self, entry: Entry, args: int, programs: int, scratch_bytes: int = 0) -> None:
+    def run(self, record: int, arguments: int, programs: int) -> None:
         """Run ``programs`` programs of a grid, with the number of threads that the knob says.
 
-        ``args`` is the address of the argument buffer; ``scratch_bytes`` each thread gets, aligned.
+        ``record`` is the address of a ``record``, ``arguments`` that of the argument buffer. Raises
+        ``KeyboardInterrupt`` (or what a signal's handler raises), and ``MemoryError`` for scratch
+        memory; no program runs any more then.
         """
+        if not hostcode.SUPPORTED:
+            _run_alone(record, arguments, programs)
+            return
+        if self._run is None:
+            self.start()
         threads = 1 if programs == 1 else min(knobs.cpu.num_threads, programs)
-        launch = Launch(entry, args, programs, scratch_bytes, threads)
-        if threads == 1:
-            launch.run_alone()
-        else:
-            launch.run(self, threads - 1)
+        self._run(self.address, record, arguments, programs, threads)
 
-    def submit(self, launch: Launch, workers: int) -> None:
-        """Ask up to ``workers`` threads for their help."""
-        if len(self._threads) < workers:
-            self._grow(workers)
-        for _ in range(min(workers, len(self._threads))):
-            self._queue.put(launch)
-
-    def _grow(self, workers: int) -> None:
+    def start(self) -> int:
+        """Load the code, unless that is done; the address of ``run_grid``."""
         with self._starting:
-            while len(self._threads) < workers and not self._closed:
-                name = f"tritium-worker-{len(self._threads)}"
-                thread = threading.Thread(
-                    target=_serve, args=(self._queue,), name=name, daemon=True
-                )
-                try:
-                    thread.start()
-                except RuntimeError:
-                    # The system has no more threads, or the interpreter is shutting down.
-                    return
-                self._threads.append(thread)
+            if self._run is None:
+                self._load()
+        return self._entry
+
+    def _load(self) -> None:
+        name = "pool by condition" if self._condition else "pool"
+        library = hostcode.load(name, self._write, code.EXPORTS)
+        kinds = (ctypes.c_void_p,) * 3 + (ctypes.c_int64,) * 2
+        prepare = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+        self._prepare = prepare(library.address("prepare"))
+        # Waiting for the workers takes a while.
+        self._close = prepare(library.address("close"))
+        self._ticks = ctypes.CFUNCTYPE(ctypes.c_int64)(library.address("ticks"))
+        self._frequency = self._calibrated()
+        self._clear()
+        self._entry = library.address("run_grid")
+        # With the GIL: the code drops it itself, and leaves the exceptions of signals.
+        self._run = ctypes.PYFUNCTYPE(ctypes.c_int, *kinds)(self._entry)
+
+    def _write(self, module: Any, target: Any) -> tuple[str, ...]:
+        block, faults = hostcode.sig_block(), hostcode.faults()
+        return code.write(module, target, block=block, faults=faults, condition=self._condition)
+
+    def _calibrated(self) -> float:
+        """Ticks a second."""
+        start, first = time.perf_counter(), self._ticks()
+        while time.perf_counter() - start < _CALIBRATION:
+            pass
+        return (self._ticks() - first) / (time.perf_counter() - start)
+
+    def _clear(self) -> None:
+        ctypes.memset(self.address, 0, layout.POOL_SIZE)
+        for field, seconds in self._limits.items():
+            ctypes.c_double.from_address(self.address + field).value = seconds * self._frequency
+        self._prepare(self.address)
+
+    @property
+    def workers(self) -> int:
+        """How many threads have been started."""
+        return ctypes.c_int64.from_address(self.address + layout.Pool.WORKERS).value
+
+    def limit(self, name: str, seconds: float) -> None:
+        """Change one of the times above."""
+        self._limits[getattr(layout.Pool, name)] = seconds
+        if self._run is not None:
+            field = self.address + getattr(layout.Pool, name)
+            ctypes.c_double.from_address(field).value = seconds * self._frequency
 
     def close(self) -> None:
         """End the workers and wait for them; later launches run on their caller's thread."""
-        with self._starting:
-            self._closed = True
-            threads, self._threads = self._threads, []
-        for _ in threads:
-            self._queue.put(None)
-        for thread in threads:
-            thread.join()
+        if self._run is not None:
+            self._close(self.address)
 
     def after_fork(self) -> None:
         """Start anew in a child process, which has none of the threads."""
-        self._reset()
+        self._starting = threading.Lock()
+        if self._run is not None:
+            self._clear()
 
 
-def _serve(queue: SimpleQueue[Launch | None]) -> None:
-    while (launch := queue.get()) is not None:
-        launch.help()
-        # A finished launch must not stay alive until the next one.
-        del launch
+def _run_alone(record: int, arguments: int, programs: int) -> None:
+    """Where there is no native pool: run the grid on the calling thread."""
+    entry, size = (ctypes.c_uint64 * 2).from_address(record)
+    scratch = np.empty(size + _ALIGNMENT, np.uint8)
+    aligned = -(-scratch.ctypes.data // _ALIGNMENT) * _ALIGNMENT
+    ENTRY_TYPE(entry)(arguments, 0, programs, aligned)
 
 
 POOL = Pool()

@@ -1,0 +1,8 @@
+"""Native code that runs beside the kernels: the threads of the pool, the launch from Python.
+
+It is generated as kernels are, so that the package needs no compiler and no extension module, and
+depends on the machine alone: the objects are cached on disk. ``layout`` names the memory that it
+shares with Python.
+"""
+
+from __future__ import annotations

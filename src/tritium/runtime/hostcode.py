@@ -1,0 +1,64 @@
+"""Loads the native code that runs beside kernels: generated once, then read from the cache."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+from tritium import knobs
+from tritium.backends import llvm
+from tritium.backends.emit import Module
+from tritium.backends.llvm import Library, Target
+
+from . import cache
+
+Writer = Callable[[Module, Target], Sequence[str]]
+"""Writes a module, and returns the names of the C functions that it calls."""
+
+SUPPORTED = os.name == "posix" and sys.implementation.name == "cpython"
+"""Whether there is such code for this platform."""
+
+
+def load(name: str, write: Writer, exports: Sequence[str]) -> Library:
+    """The code that ``write`` makes for this machine, linked to the C library and CPython."""
+    target = llvm.host_target()
+    key = cache.key("host", name, target.key, _platform())
+    found = None if knobs.compilation.always_compile else cache.load(key, cache.HOST_SUFFIX)
+    if found is None:
+        module = Module(name)
+        needed = list(write(module, target))
+        image = llvm.emit_object(llvm.optimise(module.text(), target))
+        found = cache.Entry({"needed": needed, "entry": name}, {"object": image})
+        cache.store(key, found, cache.HOST_SUFFIX)
+    addresses = {each: _address(each) for each in found.facts["needed"]}
+    library = llvm.link(found.sections["object"], exports, addresses)
+    # Threads and objects of Python may run it until the very end of the process.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
+    llvm.keep_linked()
+    return library
+
+
+def _platform() -> str:
+    """What the code depends on beside the target."""
+    return " ".join((sys.platform, *map(str, (sig_block(), *faults()))))
+
+
+def sig_block() -> int:
+    """How ``pthread_sigmask`` is told to block signals."""
+    return int(signal.SIG_BLOCK)
+
+
+def faults() -> tuple[int, ...]:
+    """The signals of faults, which a thread must not block, and that of profilers."""
+    names = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT", "SIGPROF")
+    return tuple(int(getattr(signal, name)) for name in names if hasattr(signal, name))
+
+
+def _address(name: str) -> int:
+    library = ctypes.pythonapi if name.startswith(("Py", "_Py")) else ctypes.CDLL(None)
+    address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    assert address is not None
+    return address
