@@ -557,7 +557,7 @@ class Compilation(Group):
         default=False,
     )
     time_passes: Knob[bool] = Flag(
-        "Print how long each pass took.", "TRITIUM_TIME_PASSES", default=False
+        "Print on stderr how long each pass took.", "TRITIUM_TIME_PASSES", default=False
     )
     verify: Knob[bool] = Flag("Verify the IR after each pass.", "TRITIUM_VERIFY", default=False)
     front_end_debugging: Knob[bool] = Flag(
@@ -580,7 +580,7 @@ class Compilation(Group):
 
 
 class Autotuning(Group):
-    """How kernels are tuned."""
+    """How kernels are tuned; of no effect until tuning by measurement exists."""
 
     __slots__ = ()
     name = "autotuning"
@@ -617,7 +617,7 @@ class Runtime(Group):
         default=False,
     )
     debug: Knob[bool] = Flag(
-        "Check device_assert and integer overflow in kernels.",
+        "Compile the assertions of kernels, as if each were launched with debug=True.",
         "TRITIUM_DEBUG",
         "TRITON_DEBUG",
         default=False,
