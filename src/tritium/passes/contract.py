@@ -1,4 +1,4 @@
-"""Contraction: a product and the sum or difference that reads it become one rounding, ``arith.fma``.
+"""Contraction: a product and the sum or difference that reads it become one ``arith.fma``.
 
 It runs only where a launch asks for it with ``enable_fp_fusion=True``: it changes results. Every
 sum and difference of fp16, bf16, fp32 and fp64 with a product for an operand is fused, whatever

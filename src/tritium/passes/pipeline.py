@@ -110,8 +110,8 @@ def run_pipeline(
 
     ``check`` verifies the IR before the first and after each pass; None asks
     ``knobs.compilation.verify``. ``after`` is called after each pass. Under
-    ``knobs.compilation.time_passes``, tells on stderr how long each took. Raises E0303 for a bad text,
-    E0301 where the kernel isn't valid to begin with, InternalError where a pass broke it.
+    ``knobs.compilation.time_passes``, tells on stderr how long each took. Raises E0303 for a bad
+    text, E0301 where the kernel isn't valid to begin with, InternalError where a pass broke it.
     """
     steps = parse_pipeline(text)
     if check is None:
