@@ -9,6 +9,8 @@ import sys
 import textwrap
 import time
 import warnings
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -162,6 +164,70 @@ def test_the_key_depends_on_every_part_and_their_bounds(monkeypatch: pytest.Monk
     assert cache.key("a", "b") == keys[0]
     monkeypatch.setattr(cache, "compiler_hash", lambda: "another compiler")
     assert cache.key("a", "b") != keys[0]
+
+
+def compiler_files(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """A compiler of two files, an hour old, in the place of Tritium's; returns one of them."""
+    monkeypatch.setattr(cache, "__file__", str(folder / "runtime" / "cache.py"))
+    for room in cache._COMPILER:
+        (folder / room / "deep").mkdir(parents=True)
+    for name in ("runtime/cache.py", "ops/deep/a.py"):
+        (folder / name).write_text("one = 1")
+        os.utime(folder / name, (time.time() - 3600,) * 2)
+    return folder / "ops/deep/a.py"
+
+
+def fresh_hash() -> str:
+    cache.compiler_hash.cache_clear()
+    return cache.compiler_hash()
+
+
+@pytest.fixture
+def forget_hash() -> Iterator[None]:
+    yield
+    cache.compiler_hash.cache_clear()
+
+
+@pytest.mark.usefixtures("forget_hash")
+def test_the_compilers_hash(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler_files(tmp_path / "a", monkeypatch)
+    monkeypatch.setattr(cache, "_SETTLED", -1.0)
+    monkeypatch.setattr(cache, "_STARTED", time.time() + 60)
+    first = fresh_hash()
+    assert cache.size()[0]["host"] == 1
+    read: list[str] = []
+
+    def watched(file: object, *rest: Any) -> Any:
+        read.append(str(file))
+        return open(file, *rest)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(cache, "open", watched, raising=False)
+    assert fresh_hash() == first
+    assert not [name for name in read if name.endswith(".py")]
+    file = compiler_files(tmp_path / "b", monkeypatch)
+    assert fresh_hash() == first, "the same text in another place"
+    assert len([name for name in read if name.endswith(".py")]) == 2
+    (tmp_path / "b/ops/note.txt").write_text("no source")
+    assert fresh_hash() == first
+    hashes = {first}
+    for text in ("one = 2", "one = 11"):
+        file.write_text(text)
+        os.utime(file, (time.time() - 3600,) * 2)
+        hashes.add(fresh_hash())
+    file.rename(file.with_name("b.py"))
+    hashes.add(fresh_hash())
+    assert len(hashes) == 4
+
+
+@pytest.mark.usefixtures("forget_hash")
+def test_a_compiler_that_has_changed_since_it_was_loaded_has_no_entries(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler_files(tmp_path / "a", monkeypatch)
+    monkeypatch.setattr(cache, "_STARTED", 0.0)
+    assert fresh_hash() != fresh_hash()
+    assert cache.compiler_hash() == cache.compiler_hash(), "within the process there is one key"
+    assert cache.size()[0]["host"] == 0
 
 
 def test_the_verbs(place: pathlib.Path) -> None:

@@ -39,6 +39,7 @@ _SETTLED = 10.0
 """Seconds after which a source file that doesn't change is taken to stay so."""
 _ABANDONED = 3600.0
 """Seconds after which a file that somebody began to write is taken for left behind."""
+_STARTED = time.time()
 
 _warned: set[str] = set()
 
@@ -68,8 +69,9 @@ class Item(NamedTuple):
 def compiler_hash() -> str:
     """A hash of the compiler's own source text: other code means other entries.
 
-    Reading all of it takes longer than all else of a warm start, so an entry keeps the hash of files
-    whose place, size and times are as they were.
+    Reading all of it would take longer than all else of a warm start, so an entry keeps the hash of
+    files whose place, size and times are as they were. Where files have changed since they were
+    loaded, maybe, there are no entries for this process.
     """
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     files = [each for room in _COMPILER for each in _sources(package, room)]
@@ -80,6 +82,8 @@ def compiler_hash() -> str:
         numbers = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
         listing.update(f"\0{name} {numbers}".encode())
         latest = max(latest, status.st_mtime, status.st_ctime)
+    if _STARTED < latest <= time.time():
+        return os.urandom(32).hex()
     known = load(listing.hexdigest(), HOST_SUFFIX)
     if known is not None and isinstance(known.facts.get("compiler"), str):
         return str(known.facts["compiler"])
