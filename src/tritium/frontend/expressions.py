@@ -181,8 +181,9 @@ class Expressions(Base):
             with self.pointing({"index": node.slice}):
                 return wrap(value[index])
         if not is_known(index):
-            with self.at(node.slice):
-                raise error("E0205", op="[]", name="the index of a tuple", got=describe(index))
+            with self.pointing({"index": node.slice}):
+                name, got = "the index of a tuple", describe(index)
+                raise error("E0205", op="[]", name=name, got=got, argument="index")
         if isinstance(value, TileTuple):
             return value[index]
         return wrap(unwrap(value)[_plain_index(index)])

@@ -58,9 +58,13 @@ class Statements(Calls):
         value = self.expression(node.value)
         self._check_undeclared(name, node)
         if not is_known(value):
-            with self.at(node.value):
+            with self.pointing({"value": node.value}):
                 raise error(
-                    "E0205", op=f"{name}: tl.constexpr", name="the value", got=describe(value)
+                    "E0205",
+                    op=f"{name}: tl.constexpr",
+                    name="the value",
+                    got=describe(value),
+                    argument="value",
                 )
         with self.at(node.target):
             self.bind(name, value, declared=True)

@@ -8,7 +8,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from tritium.diagnostics import Loc
-from tritium.diagnostics.frames import place
+from tritium.diagnostics.frames import PACKAGE, place
 
 
 class _Mark:
@@ -55,9 +55,12 @@ def loc_of_traceback(traceback: TracebackType | None) -> Loc | None:
 
 
 def _chain(entries: Iterable[tuple[CodeType, int, int]]) -> Loc | None:
-    """The location of the last of ``entries`` (code, instruction, line), outermost first."""
+    """The location of the last of ``entries`` (code, instruction, line), outermost first.
+
+    A place within the library's own functions is that of their call.
+    """
     loc: Loc | None = None
     for code, instruction, line in entries:
-        if is_kernel_code(code):
+        if is_kernel_code(code) and not code.co_filename.startswith(PACKAGE):
             loc = place(code, instruction, line, code.co_name, loc)
     return loc

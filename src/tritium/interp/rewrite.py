@@ -204,7 +204,7 @@ class _Rewriter(ast.NodeTransformer):
         node.targets = [self.visit(target) for target in node.targets]
         names = {target.id for target in node.targets if isinstance(target, ast.Name)}
         if names & self._declared:
-            node.value = self._wrapped("unwrap", node.value)
+            node.value = self._wrapped("declared", node.value)
         elif names or any(isinstance(target, (ast.Tuple, ast.List)) for target in node.targets):
             node.value = self._assigned(node.value)
         else:
@@ -218,7 +218,7 @@ class _Rewriter(ast.NodeTransformer):
                 self._declared.add(node.target.id)
             return node
         if constant:
-            node.value = self._wrapped("unwrap", node.value)
+            node.value = self._wrapped("declared", node.value)
         elif isinstance(node.target, ast.Name):
             node.value = self._assigned(node.value)
         else:

@@ -11,6 +11,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
+from tritium.diagnostics import error
 from tritium.ops import builtins as kernel_builtins
 from tritium.ops import python
 from tritium.ops.constants import number, to_tile
@@ -25,6 +26,7 @@ __all__ = [
     "chain",
     "choice",
     "combination",
+    "declared",
     "holds",
     "negate",
     "receiver",
@@ -48,6 +50,14 @@ def assigned(value: Any) -> Any:
             return value
         make = getattr(type(value), "_make", tuple)
         return make(parts)
+    return value
+
+
+def declared(value: Any) -> Any:
+    """What ``name: tl.constexpr = value`` stores. Raises E0205 for a run-time value."""
+    value = unwrap(value)
+    if isinstance(value, Tile):
+        raise error("E0205", op="tl.constexpr", name="the value", got=value.type)
     return value
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritium import knobs
 from tritium.backends import llvm
-from tritium.diagnostics import error
+from tritium.diagnostics import TritiumError, error
 from tritium.frontend.dependencies import Dependencies
 from tritium.frontend.specialize import (
     ConstantSpec,
@@ -220,7 +220,10 @@ def _hook_arguments(kernel: JITFunction, bound: Bound, warmup: bool) -> dict[str
 def _interpret(kernel: JITFunction, bound: Bound, grid: GridLike) -> None:
     from tritium import interp
 
+    from . import verdict
+
     extents = resolve_grid(grid, bound.values, kernel.__name__)
+    verdict.refuse_read_only(kernel, bound)
     arguments = {
         name: _interpreted(spec, bound.described[name]) for name, spec in bound.specs.items()
     }
@@ -229,13 +232,19 @@ def _interpret(kernel: JITFunction, bound: Bound, grid: GridLike) -> None:
         for name, array in bound.arrays()
         if array.bounded
     ]
-    interp.run_eager(
-        kernel,
-        arguments,
-        extents,
-        ranges,
-        enable_fp_fusion=bound.options.enable_fp_fusion,
-    )
+    try:
+        interp.run_eager(
+            kernel,
+            arguments,
+            extents,
+            ranges,
+            enable_fp_fusion=bound.options.enable_fp_fusion,
+        )
+    except TritiumError as problem:
+        said = verdict.compilers_words(kernel, bound, problem)
+        if said is problem:
+            raise
+        raise said.with_traceback(problem.__traceback__) from problem.__cause__
 
 
 def _interpreted(spec: Spec, value: Any) -> Any:
