@@ -496,3 +496,72 @@ def test_int8_offsets_wrap(start: int) -> None:
     result, _ = agree(narrow_offsets, x_ptr=x, out_ptr=np.zeros(32, "f4"), start=start, BLOCK=32)
     want = 128 + (np.arange(32) + start).astype(np.int8).astype(int)
     np.testing.assert_array_equal(result["out_ptr"], want)
+
+
+@jit
+def rows_wrap(x_ptr, out_ptr, start, stride, BM: tl.constexpr, BN: tl.constexpr):
+    row = tl.arange(0, BM)
+    n = tl.arange(0, BN)
+    m = (row + start).to(tl.int8).to(tl.int32)
+    x = tl.load(x_ptr + 128 + m[:, None] + n[None, :] * stride)
+    tl.store(out_ptr + row[:, None] * BN + n[None, :], x)
+
+
+@pytest.mark.parametrize("start", [0, 100, 117, 120, 200])
+def test_rows_that_wrap_inside_a_transposed_block(start: int) -> None:
+    x = np.arange(20000, dtype=np.float32)
+    given = {"x_ptr": x, "out_ptr": np.zeros((64, 64), "f4"), "start": start, "stride": 300}
+    result, _ = agree(rows_wrap, **given, BM=64, BN=64)
+    rows = 128 + (np.arange(64) + start).astype(np.int8).astype(int)
+    np.testing.assert_array_equal(result["out_ptr"], rows[:, None] + 300 * np.arange(64))
+
+
+@jit
+def twice_in_place(x_ptr, BLOCK: tl.constexpr):
+    at = x_ptr + 128 + tl.arange(0, BLOCK).to(tl.int8)
+    tl.store(at, tl.load(at) * 2)
+
+
+def test_addresses_that_repeat_by_wrapping() -> None:
+    """Each address occurs twice: both lanes must see the value before the store."""
+    x = np.arange(256, dtype=np.float32)
+    result, _ = agree(twice_in_place, x_ptr=x, BLOCK=512)
+    np.testing.assert_array_equal(result["x_ptr"], 2 * x)
+
+
+@jit
+def products(x_ptr, out_ptr, s, M: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, M)
+    j = tl.arange(0, N)
+    at = (i[:, None] + s) * (j[None, :] + 1)
+    x = tl.load(x_ptr + at, mask=at < 400, other=1.0)
+    tl.store(out_ptr + j, tl.sum(x, 0))
+    tl.store(out_ptr + N + i, tl.sum(x, 1))
+    tl.store(out_ptr + N + M + i[:, None] * N + j[None, :], x, mask=at.to(tl.int64) < 500)
+
+
+@pytest.mark.parametrize("m,n", [(20, 40), (40, 20), (32, 32)])
+@pytest.mark.parametrize("s", [0, 1, 3])
+def test_offsets_that_are_products_of_positions(m: int, n: int, s: int) -> None:
+    """The stride along one axis depends on the place along the other."""
+    x = np.arange(2000, dtype=np.float32)
+    agree(products, x_ptr=x, out_ptr=np.zeros(3000, "f4"), s=s, M=m, N=n)
+
+
+@jit
+def one_lane(x_ptr, out_ptr, SHIFT: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at)
+    upper = (x * x) >> SHIFT
+    tl.store(out_ptr + at, upper.to(out_ptr.dtype.element_ty), mask=at * 7 % 100 >= 7 * BLOCK - 7)
+
+
+@pytest.mark.parametrize("block", [2, 4, 8, 14])
+@pytest.mark.parametrize("wide,narrow", [("u4", "u2"), ("u4", "u1"), ("u8", "u4"), ("u8", "u2")])
+def test_a_store_of_one_known_lane(wide: str, narrow: str, block: int) -> None:
+    """LLVM sees that the mask is constant; nothing behind the lane may be written."""
+    x = np.arange(100, 100 + block).astype(wide) << np.array(8 * int(wide[1]) // 2 - 1, wide)
+    shift = 8 * (int(wide[1]) - int(narrow[1]))
+    out = np.full(block + 16, 0xA5, narrow)
+    result, _ = agree(one_lane, x_ptr=x, out_ptr=out, SHIFT=shift, BLOCK=block)
+    assert (result["out_ptr"][block:] == 0xA5).all()

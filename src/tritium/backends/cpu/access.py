@@ -230,6 +230,8 @@ class Access:
         pointer = p.at(op.pointer, first)
         if not pointer.is_ramp or pointer.step.integer in (size_of(scalar), -size_of(scalar)):
             return None
+        if not p.assume_adjoining(op.pointer, first, axis, size_of(scalar)):
+            return None
         rows = p.transposed.get((op, first))
         if rows is None:
             rows = p.transposed[(op, first)] = self._transpose(scalar, pointer)
@@ -342,6 +344,8 @@ class Access:
                 b.store(p.math.lane(value, 0), pointer.v, align=size)
             return
         lanes_mask = p.math.widen(mask)
+        if pointer.is_ramp and abs(pointer.step.integer or 0) == size:
+            lanes_mask = p.kernel.hidden(b, lanes_mask, size)
         if pointer.is_ramp and pointer.step.integer == size:
             b.masked_store(p.math.widen(value), pointer.v, lanes_mask, align=size)
         elif pointer.is_ramp and pointer.step.integer == -size:

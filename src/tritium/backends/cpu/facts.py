@@ -4,6 +4,8 @@ what it costs to compute an element again."""
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from tritium.ir.core import Function, Op, Value
 from tritium.ir.dtypes import DType, int1
@@ -16,7 +18,7 @@ from .index import SHAPE_OPS, operand_of, reshape_groups
 UNKNOWN = "?"
 """A stride that is the same for all lanes but not known at compile time."""
 
-Stride = "int | str | None"
+Stride: TypeAlias = "int | str | None"
 """Bytes or units from one position to the next; UNKNOWN; None where there is no single stride."""
 
 
@@ -54,9 +56,9 @@ class Strides:
     """Strides of integer and pointer tiles along their axes, memoised."""
 
     def __init__(self) -> None:
-        self._known: dict[Value, tuple[int | str | None, ...]] = {}
+        self._known: dict[Value, tuple[Stride, ...]] = {}
 
-    def of(self, value: Value) -> tuple[int | str | None, ...]:
+    def of(self, value: Value) -> tuple[Stride, ...]:
         """One stride an axis: bytes for pointers, units for integers. Extent 1 counts as 0."""
         found = self._known.get(value)
         if found is None:
@@ -65,7 +67,7 @@ class Strides:
             self._known[value] = found
         return found
 
-    def _compute(self, value: Value) -> tuple[int | str | None, ...]:
+    def _compute(self, value: Value) -> tuple[Stride, ...]:
         op = value.defining_op
         rank = len(value.shape)
         if isinstance(op, create.Splat):
@@ -84,12 +86,12 @@ class Strides:
                 _plus(a, _times(b, sign)) for a, b in zip(self.of(op.x), self.of(op.y), strict=True)
             )
         if isinstance(op, arith.Mul) and value.scalar.is_int():
-            return tuple(map(_product(op), self.of(op.x), self.of(op.y)))
+            return _product(op, self.of(op.x), self.of(op.y))
         if isinstance(op, cast.Convert) and op.x.scalar.is_int() and value.scalar.is_int():
             return self.of(op.x)
         return self._default(op, rank)
 
-    def _default(self, op: Op | None, rank: int) -> tuple[int | str | None, ...]:
+    def _default(self, op: Op | None, rank: int) -> tuple[Stride, ...]:
         """Constant along the axes that no operand varies along."""
         if op is None or op.regions or isinstance(op, (memory.Load,)):
             return (None,) * rank
@@ -98,7 +100,7 @@ class Strides:
             0 if varying and all(v[axis] == 0 for v in varying) else None for axis in range(rank)
         )
 
-    def _shape(self, op: Op, value: Value) -> tuple[int | str | None, ...]:
+    def _shape(self, op: Op, value: Value) -> tuple[Stride, ...]:
         inner = self.of(operand_of(op))
         if isinstance(op, Broadcast):
             return inner
@@ -107,7 +109,7 @@ class Strides:
         if isinstance(op, Trans):
             return tuple(inner[source] for source in op.order)
         assert isinstance(op, Reshape)
-        result: list[int | str | None] = [None] * len(value.shape)
+        result: list[Stride] = [None] * len(value.shape)
         for left, right in reshape_groups(op.x.shape, value.shape):
             long = [axis for axis in left if op.x.shape[axis] > 1]
             if len(long) == 1:
@@ -121,7 +123,7 @@ class Strides:
         return tuple(result)
 
 
-def _plus(a: int | str | None, b: int | str | None) -> int | str | None:
+def _plus(a: Stride, b: Stride) -> Stride:
     if a is None or b is None:
         return None
     if isinstance(a, int) and isinstance(b, int):
@@ -129,7 +131,7 @@ def _plus(a: int | str | None, b: int | str | None) -> int | str | None:
     return UNKNOWN
 
 
-def _times(a: int | str | None, factor: int) -> int | str | None:
+def _times(a: Stride, factor: int) -> Stride:
     return a * factor if isinstance(a, int) else a
 
 
@@ -141,26 +143,26 @@ def _constant(value: Value) -> int | None:
     return op.value if isinstance(op, create.Constant) and isinstance(op.value, int) else None
 
 
-def _product(op: arith.Mul):  # type: ignore[no-untyped-def]
-    left, right = _constant(op.x), _constant(op.y)
-
-    def combine(a: int | str | None, b: int | str | None) -> int | str | None:
-        if a is None or b is None:
-            return None
-        if a == 0 and b == 0:
-            return 0
-        if b == 0:
-            return _times(a, right) if right is not None else UNKNOWN
-        if a == 0:
-            return _times(b, left) if left is not None else UNKNOWN
-        return None
-
-    return combine
+def _scaled(strides: Sequence[Stride], factor: int | None) -> tuple[Stride, ...]:
+    """Strides of a tile times one number, which may not be known."""
+    return tuple(
+        stride if not stride else UNKNOWN if factor is None else _times(stride, factor)
+        for stride in strides
+    )
 
 
-def injective(strides: tuple[int | str | None, ...], shape: tuple[int, ...], size: int) -> bool:
-    """Whether no two positions of an access of ``size`` bytes overlap, as far as is known."""
-    long = [(s, n) for s, n in zip(strides, shape, strict=True) if n > 1]
+def _product(op: arith.Mul, left: Sequence[Stride], right: Sequence[Stride]) -> tuple[Stride, ...]:
+    """Where both factors vary, the stride along one axis depends on the place along another."""
+    if not any(right):
+        return _scaled(left, _constant(op.y))
+    if not any(left):
+        return _scaled(right, _constant(op.x))
+    return tuple(0 if a == 0 and b == 0 else None for a, b in zip(left, right, strict=True))
+
+
+def injective(pointer: Value, strides: Strides, size: int) -> bool:
+    """Whether no two elements of ``size`` bytes of an access overlap, as far as is known."""
+    long = [(s, n) for s, n in zip(strides.of(pointer), pointer.shape, strict=True) if n > 1]
     if any(not isinstance(s, int) for s, _ in long):
         return False
     reach = size
@@ -168,7 +170,26 @@ def injective(strides: tuple[int | str | None, ...], shape: tuple[int, ...], siz
         if stride < reach:
             return False
         reach = stride * (extent - 1) + reach
-    return True
+    # Where integers wrap on the way, addresses move by multiples of 2 ** bits at least.
+    return reach < 1 << _narrowest(pointer)
+
+
+def _narrowest(pointer: Value) -> int:
+    """Bits of the narrowest integers among the tiles that a tile of pointers is made from."""
+    bits = 64
+    seen: set[Value] = set()
+    todo = [pointer]
+    while todo:
+        value = todo.pop()
+        op = value.defining_op
+        if value in seen or not value.shape or op is None:
+            continue
+        seen.add(value)
+        if isinstance(value.scalar, DType):
+            bits = min(bits, value.scalar.bits)
+        if not isinstance(op, create.Splat):
+            todo.extend(op.operands)
+    return bits
 
 
 def is_affine(value: Value, strides: Strides) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tritium.backends.common.rules import register_type
-from tritium.backends.emit import Builder, Module, V, const, i32, i64, int_, ptr, void
+from tritium.backends.emit import Builder, Module, V, const, i32, i64, int_, lanes, ptr, void
 from tritium.ir.core import Function, Op, Value
 from tritium.ir.dtypes import Type
 from tritium.ops import control, create, dot, memory, program
@@ -200,6 +200,18 @@ class KernelWriter:
         if mode is Mode.GENERIC:
             what += " where integers may wrap"
         self.counts[what] = self.counts.get(what, 0) + 1
+
+    def hidden(self, b: Builder, mask: V, size: int) -> V:
+        """A mask of a store of elements of ``size`` bytes, LLVM not seeing that it is constant.
+
+        Where a constant mask has one lane, LLVM 22.1 stores a truncated element for AVX-512 as wide
+        as it was before: past the lane.
+        """
+        if size == 8 or not self.target.has("avx512f"):
+            return mask
+        _, _, last, _ = self.function.params
+        always = self.entry.icmp("sge", last, const(i64, 0))
+        return b.and_(mask, self.entry.splat(always, lanes(mask.type)))
 
     # Blocks.
 

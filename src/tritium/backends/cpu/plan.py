@@ -262,7 +262,7 @@ class Planner:
         if load.pointer is not pointer or reader.reads[load] != [writer.tokens()]:
             return False
         size = store.value.scalar.itemsize
-        return injective(self.strides.of(pointer), pointer.shape, size)
+        return injective(pointer, self.strides, size)
 
     def _writers(self) -> list[Op]:
         return [op for op in self.block.ops if writes_memory(op)]

@@ -306,6 +306,29 @@ class Points:
             self.assumed.linear.append(self._stays_in_range(value, here, row, moving))
         return True
 
+    def assume_adjoining(self, pointer: Value, point: Point, axis: int, size: int) -> bool:
+        """Assume that the rows of the block follow each other in memory, unless nothing is assumed.
+
+        With ``assume_linear`` of each row this holds in every lane.
+        """
+        if self.mode is Mode.GENERIC or self.block is None:
+            return False
+        row = self.row(point)
+        key = (pointer, row, axis)
+        if key not in self._linear_keys:
+            self._linear_keys.add(key)
+            first, *others = (
+                self.at(pointer, (*row[:axis], index, *row[axis + 1 :])) for index in self.block
+            )
+            level = max(each.level for each in (first, *others))
+            b = self.builders[level]
+            holds = true
+            for number, other in enumerate(others, 1):
+                expected = b.gep(first.v, number * size)
+                holds = b.and_(holds, b.icmp("eq", other.v, expected))
+            self.assumed.linear.append(uniform(holds, level))
+        return True
+
     def _stays_in_range(self, value: Value, x: Lanes, row: Point, moving: list[int]) -> Lanes:
         """Whether an affine integer stays within its type at every corner of the inner loops."""
         scalar = value.scalar
