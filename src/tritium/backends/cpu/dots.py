@@ -2,8 +2,8 @@
 
 Both operands are stored row by row in the type the product is computed in. C is walked in blocks of
 ``ROWS`` rows by two vectors; a block's accumulators stay in registers over the whole K extent, A's
-elements are broadcast, B's rows are loaded as vectors (``cpu-facts``: 8x32 on AVX-512 and 6x16 on
-AVX2 run at the machine's peak).
+elements are broadcast, B's rows are loaded as vectors. In fp32, 8 by 32 on AVX-512 and 6 by 16 on
+AVX2 run at the machine's peak.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Non-temporal stores: outputs that are written once and are larger than the cache keeps.
 
 They skip the read of each line before it is written: 1.3 to 1.4 times faster from memory, and much
-slower when the lines would have stayed in cache (``cpu-facts``). So an output streams only where
-the grid writes more than half of the last level cache to it, and where whole aligned vectors do.
+slower when the lines would have stayed in cache. So an output streams only where the grid writes
+more than half of the last level cache to it, and where whole aligned vectors do.
 """
 
 from __future__ import annotations
