@@ -312,3 +312,47 @@ def test_mock_tensors() -> None:
     assert MockTensor.wrap_dtype(3) == 3
     torch = pytest.importorskip("torch", reason="compares with torch")
     assert described(MockTensor.wrap_dtype(torch.bfloat16)).element is dtypes.bfloat16
+
+
+# ---- tensors whose elements aren't in memory as they are -----------------------------------------
+
+
+def test_negated_views_are_refused() -> None:
+    torch = pytest.importorskip("torch", reason="makes a tensor that is negated on reading")
+    view = torch.ones(4, dtype=torch.complex64).mul(1j).conj().imag
+    assert view.is_neg()
+    with pytest.raises(ArgumentTypeError, match="resolve_neg") as caught:
+        described(view)
+    assert caught.value.code == "E0501"
+    assert described(view.resolve_neg()).element is dtypes.float32
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")
+def test_tensors_without_memory() -> None:
+    torch = pytest.importorskip("torch", reason="makes such tensors")
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    freed = torch.zeros(8)
+    freed.untyped_storage().resize_(0)
+    with FakeTensorMode():
+        fake = torch.zeros(8)
+    assert arrays.is_mock(described(freed))
+    assert arrays.is_mock(described(fake))
+    assert arrays.is_mock(described(MockTensor(dtypes.int8)))
+    assert not arrays.is_mock(described(torch.zeros(0)))
+    assert not arrays.is_mock(described(torch.zeros(8)))
+
+
+class Odd:
+    """An array whose address is no number."""
+
+    dtype = "float32"
+
+    def data_ptr(self) -> str:
+        return "here"
+
+
+def test_an_address_is_an_integer() -> None:
+    with pytest.raises(ArgumentTypeError, match="no integer") as caught:
+        described(Odd())
+    assert caught.value.code == "E0501"

@@ -335,3 +335,27 @@ def test_arithmetic_of_the_host() -> None:
         return side * side
 
     assert area(7) == 49
+
+
+# ---- parameters ----------------------------------------------------------------------------------
+
+
+@tritium.jit
+def oddly_named(out, self, fn, args, keywords, kernel, n):
+    tl.store(out, self + fn + args + keywords + kernel + n)
+
+
+def test_parameters_may_have_names_that_the_launch_uses() -> None:
+    for launch in (oddly_named[(1,)], oddly_named.interpret[(1,)]):
+        out = np.zeros(1, np.int32)
+        launch(out, self=1, fn=2, args=3, keywords=4, kernel=5, n=6)
+        assert out[0] == 21
+
+
+def test_parameters_for_any_keyword_are_refused() -> None:
+    def kernel(out, **rest):
+        tl.store(out, 1)
+
+    with pytest.raises(TritiumError, match=r"\*\*rest") as caught:
+        tritium.jit(kernel)
+    assert caught.value.code == "E0110"

@@ -29,13 +29,16 @@ class DeviceFunction:
     """A Python function written in the kernel language.
 
     The front end inlines calls to it; in eager mode its rewritten copy runs. ``tritium.jit``
-    makes a subclass that can also be launched.
+    makes a subclass that can also be launched. Raises E0110 for a ``**keywords`` parameter.
     """
 
     def __init__(self, fn: Callable[..., Any], *, noinline: bool = False) -> None:
         self.fn = fn
         self.noinline = noinline
         self.python_signature = inspect.signature(fn)
+        for name, parameter in self.python_signature.parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                raise error("E0110", construct=f"the parameter **{name}", hint="name each keyword")
         self.constexpr_names = frozenset(
             name
             for name, parameter in self.python_signature.parameters.items()

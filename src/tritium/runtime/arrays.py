@@ -8,6 +8,7 @@ kernel gets the address of the first element only; strides it is told by other a
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -239,13 +240,32 @@ def _from_torch(tensor: Any) -> ArrayArgument:
     device = str(getattr(tensor, "device", CPU))
     if device.partition(":")[0] != CPU:
         raise Elsewhere(device, tensor=True)
-    try:
-        address = int(tensor.data_ptr())
-    except RuntimeError as problem:
-        # A sparse, functional or otherwise unusual tensor.
-        raise Refused(type(tensor).__name__, str(problem).splitlines()[0]) from None
+    address = _address(tensor)
     low, high = _torch_storage(tensor)
     return ArrayArgument(element, address, CPU, True, low, high, tensor)
+
+
+def _address(tensor: Any) -> int:
+    """Of the first element, where the memory holds the elements as they are."""
+    kind = type(tensor).__name__
+    try:
+        address = operator.index(tensor.data_ptr())
+    except RuntimeError as problem:
+        # A sparse, functional or otherwise unusual tensor.
+        raise Refused(kind, str(problem).partition("\n")[0]) from None
+    except TypeError:
+        raise Refused(kind, "its data_ptr() is no integer") from None
+    if getattr(tensor, "is_neg", bool)():
+        raise Refused(f"{kind} whose elements are stored negated", "pass x.resolve_neg()")
+    return address
+
+
+def is_mock(array: ArrayArgument) -> bool:
+    """Whether it only stands for an array, or its memory was freed: it has elements nowhere."""
+    if isinstance(array.owner, MockTensor):
+        return True
+    count = getattr(array.owner, "numel", None) if array.address == 0 else None
+    return callable(count) and count() > 0
 
 
 def _torch_storage(tensor: Any) -> tuple[int, int]:

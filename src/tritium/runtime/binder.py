@@ -213,6 +213,7 @@ class Binder:
         if not hasattr(value, "dtype") or not hasattr(value, "item"):
             return
         kind = "int" if hasattr(value, "__index__") else "float"
+        kind = "bool" if str(value.dtype) == "bool" else kind
         raise error(
             "E0501",
             kernel=self.kernel,

@@ -37,7 +37,7 @@ class KernelInterface(Generic[T]):
         """
         return lambda *args, **keywords: self.run(*args, grid=grid, warmup=False, **keywords)
 
-    def warmup(self, *args: Any, grid: GridLike, **keywords: Any) -> Any:
+    def warmup(self, /, *args: Any, grid: GridLike, **keywords: Any) -> Any:
         """Compile without running; arrays may be given as their dtypes."""
         given = map(MockTensor.wrap_dtype, args)
         named = {name: MockTensor.wrap_dtype(value) for name, value in keywords.items()}
@@ -70,7 +70,7 @@ class _Interpreted(KernelInterface[Any]):
     def __init__(self, kernel: JITFunction) -> None:
         self.kernel = kernel
 
-    def run(self, *args: Any, grid: GridLike, warmup: bool = False, **keywords: Any) -> None:
+    def run(self, /, *args: Any, grid: GridLike, warmup: bool = False, **keywords: Any) -> None:
         """Run every program as Python."""
         with callsite.placing(self.kernel.arg_names):
             launch.run(self.kernel, args, keywords, grid, warmup, interpret=True)
@@ -112,7 +112,7 @@ class JITFunction(DeviceFunction, KernelInterface[Any]):
     # ---- launching -------------------------------------------------------------------------------
 
     def run(
-        self, *args: Any, grid: GridLike, warmup: bool = False, **keywords: Any
+        self, /, *args: Any, grid: GridLike, warmup: bool = False, **keywords: Any
     ) -> CompiledKernel | None:
         """Launch over ``grid``, or only compile; returns the compiled kernel.
 

@@ -21,7 +21,7 @@ from tritium.frontend.specialize import (
 from tritium.ir import function_text
 
 from . import manifest, native
-from .arrays import MockTensor
+from .arrays import is_mock
 from .binder import Bound, GridLike, resolve_grid
 from .compiled import CompiledKernel
 
@@ -79,13 +79,13 @@ def run(
 
 def _refuse_mocks(kernel: JITFunction, bound: Bound) -> None:
     for name, array in bound.arrays():
-        if isinstance(array.owner, MockTensor):
+        if is_mock(array):
             raise error(
                 "E0515",
                 kernel=kernel.__name__,
                 name=name,
-                text="a MockTensor has no memory",
-                hint="pass an array; MockTensor is for warmup",
+                text=f"a {type(array.owner).__name__} without memory",
+                hint="pass an array that has its elements; warmup takes any",
                 argument=name.partition(".")[0],
             )
 

@@ -85,7 +85,7 @@ class Autotuner(KernelInterface[Any]):
 
     # ---- launching -------------------------------------------------------------------------------
 
-    def run(self, *args: Any, **keywords: Any) -> Any:
+    def run(self, /, *args: Any, **keywords: Any) -> Any:
         """Launch with the configuration. Raises E0802 where several would have to be measured."""
         with callsite.placing(self.arg_names):
             return self._run(self.fn, knobs.runtime.interpret, args, keywords)
@@ -148,7 +148,7 @@ class Autotuner(KernelInterface[Any]):
         assert self.perf_model is not None
         return self.perf_model(**nargs, **keywords, **config.all_kwargs())
 
-    def warmup(self, *args: Any, **keywords: Any) -> list[Any]:
+    def warmup(self, /, *args: Any, **keywords: Any) -> list[Any]:
         """Compile every configuration that pruning leaves; returns the compiled kernels."""
         self.nargs = dict(zip(self.arg_names, args))
         try:
@@ -166,7 +166,7 @@ class _Interpreted(KernelInterface[Any]):
     def __init__(self, tuner: Autotuner) -> None:
         self.tuner = tuner
 
-    def run(self, *args: Any, **keywords: Any) -> Any:
+    def run(self, /, *args: Any, **keywords: Any) -> Any:
         """Launch the first configuration."""
         with callsite.placing(self.tuner.arg_names):
             return self.tuner._run(self.tuner.fn.interpret, True, args, keywords)

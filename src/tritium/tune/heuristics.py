@@ -20,7 +20,7 @@ class Heuristics(KernelInterface[Any]):
         self.arg_names = list(arg_names)
         self.values = values
 
-    def run(self, *args: Any, **keywords: Any) -> Any:
+    def run(self, /, *args: Any, **keywords: Any) -> Any:
         """Launch with the computed arguments, which replace those of the caller.
 
         A rule gets the positional arguments by name, the keywords (``grid``, ``warmup`` and options
