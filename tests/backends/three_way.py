@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import mmap
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,8 +26,6 @@ from tritium.ops.callable import DeviceFunction
 from tritium.ops.create import Constant
 
 Arrays = Mapping[str, np.ndarray]
-LINE = 64
-"""Bytes of a cache line."""
 
 
 def storage_of(array: np.ndarray) -> np.ndarray:
@@ -35,16 +35,33 @@ def storage_of(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def aligned_copy(array: np.ndarray) -> np.ndarray:
-    """A copy, in the same order, that owns its memory and begins a cache line."""
-    memory = (ctypes.c_byte * (array.nbytes + LINE))()
-    start = -ctypes.addressof(memory) % LINE
+def forbid(start: int, size: int) -> None:
+    """Let an access to these pages end the process, where the system can do that."""
+    protect = getattr(ctypes.CDLL(None), "mprotect", None) if sys.platform != "win32" else None
+    if protect is not None:
+        protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        assert protect(start, size, 0) == 0
+
+
+def guarded_copy(array: np.ndarray, place: str) -> np.ndarray:
+    """A copy, in the same order, between two pages that must not be touched.
+
+    ``place``: "first" begins a cache line right behind one page, "last" ends within 16 bytes of
+    the other, at a multiple of 16.
+    """
+    page = mmap.PAGESIZE
+    inner = max(1, -(-array.nbytes // page)) * page
+    memory = mmap.mmap(-1, inner + 2 * page)
+    start = page if place == "first" else page + (inner - array.nbytes) // 16 * 16
     made = np.ndarray(array.shape, array.dtype, memory, start, array.strides)
     made[...] = array
+    base = address(made) - start
+    forbid(base, page)
+    forbid(base + page + inner, page)
     return made
 
 
-def copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def copied(arguments: Mapping[str, Any], place: str = "first") -> dict[str, Any]:
     """The arguments with their memory copied once per owner, so that views stay views of it."""
     owners: dict[int, np.ndarray] = {}
     made: dict[str, Any] = {}
@@ -54,7 +71,7 @@ def copied(arguments: Mapping[str, Any]) -> dict[str, Any]:
             continue
         owner = storage_of(value)
         if id(owner) not in owners:
-            owners[id(owner)] = aligned_copy(owner)
+            owners[id(owner)] = guarded_copy(owner, place)
         fresh = owners[id(owner)]
         offset = value.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
         made[name] = np.ndarray(value.shape, value.dtype, fresh, offset, value.strides)
@@ -179,7 +196,7 @@ def run_cpu(
     make it the version that presumes nothing of them. ``stream`` lets every output that qualifies
     bypass the cache, whatever its size.
     """
-    mine = copied(arguments)
+    mine = copied(arguments, "first" if stream else "last")
     function = traced(fn, mine)
     disjoint = disjoint and not overlapping(function, alias_pairs(function), mine)
     kernel, library = compiled(function, cpu, disjoint, stream)

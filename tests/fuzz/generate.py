@@ -169,6 +169,11 @@ class Generator:
                 stride = -stride
                 self.features.add("negative stride")
             terms.append(f"{name} * {self.scalar(stride)}" if stride != 1 else name)
+        if not injective and len(shape) > 1 and self.chance(0.06):
+            (a, most_a), (b, most_b) = (self.positions(shape, n, plain=True) for n in (0, 1))
+            terms.append(f"{a} * {b}")
+            last += most_a * most_b
+            self.features.add("product of positions")
         name = self.fresh("off")
         self.line(f"{name} = {' + '.join(terms)}")
         if start:
