@@ -7,15 +7,18 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from tritium import knobs
 from tritium.backends import llvm
-from tritium.backends.emit import Module
 from tritium.backends.llvm import Library, Target
 
 from . import cache
 
-Writer = Callable[[Module, Target], Sequence[str]]
+if TYPE_CHECKING:
+    from tritium.backends.emit import Module
+
+Writer: TypeAlias = "Callable[[Module, Target], Sequence[str]]"
 """Writes a module, and returns the names of the C functions that it calls."""
 
 SUPPORTED = os.name == "posix" and sys.implementation.name == "cpython"
@@ -28,6 +31,8 @@ def load(name: str, write: Writer, exports: Sequence[str]) -> Library:
     key = cache.key("host", name, target.key, _platform())
     found = None if knobs.compilation.always_compile else cache.load(key, cache.HOST_SUFFIX)
     if found is None:
+        from tritium.backends.emit import Module
+
         module = Module(name)
         needed = list(write(module, target))
         image = llvm.emit_object(llvm.optimise(module.text(), target))

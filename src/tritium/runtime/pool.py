@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from tritium import knobs
-from tritium.backends.host import layout
-from tritium.backends.host import pool as code
+from tritium.backends.host import POOL_FUNCTIONS, layout
 
 from . import hostcode
 
@@ -106,7 +105,7 @@ class Pool:
 
     def _load(self) -> None:
         name = "pool by condition" if self._condition else "pool"
-        library = hostcode.load(name, self._write, code.EXPORTS)
+        library = hostcode.load(name, self._write, POOL_FUNCTIONS)
         kinds = (ctypes.c_void_p,) * 3 + (ctypes.c_int64,) * 2
         prepare = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         self._prepare = prepare(library.address("prepare"))
@@ -120,8 +119,10 @@ class Pool:
         self._run = ctypes.PYFUNCTYPE(ctypes.c_int, *kinds)(self._entry)
 
     def _write(self, module: Any, target: Any) -> tuple[str, ...]:
+        from tritium.backends.host import pool
+
         block, faults = hostcode.sig_block(), hostcode.faults()
-        return code.write(module, target, block=block, faults=faults, condition=self._condition)
+        return pool.write(module, target, block=block, faults=faults, condition=self._condition)
 
     def _calibrated(self) -> float:
         """Ticks a second."""

@@ -6,3 +6,6 @@ shares with Python.
 """
 
 from __future__ import annotations
+
+POOL_FUNCTIONS = ("prepare", "run_grid", "close", "ticks")
+"""What the code of the pool exports."""

@@ -23,7 +23,6 @@ from . import grid, waiting
 from .layout import Pool, Slot, Worker
 from .writer import HostBuilder, Variable, begin
 
-EXPORTS = ("prepare", "run_grid", "close", "ticks")
 _SIGNAL_SET = 256
 """Bytes for a set of signals, on any platform."""
 
