@@ -102,31 +102,33 @@ def offsets_of(side: SharedAccess) -> np.ndarray:
 
 
 def run_shared(plan: ThroughShared, values: Values, passes: int) -> Values:
-    size = plan.bytes(passes) * 8 // plan.element_bits
+    size = plan.arrangement.bytes(passes) * 8 // plan.arrangement.element_bits
     target = np.full(
-        (*values.shape[:3], plan.load.offsets.input_extent("register")), NOTHING, dtype=np.int64
+        (*values.shape[:3], plan.arrangement.load.offsets.input_extent("register")),
+        NOTHING,
+        dtype=np.int64,
     )
     lanes = [lane for lane in range(LANES) if not lane & plan.idle_lanes]
     for block in range(values.shape[0]):
         for part in range(passes):
             memory = np.full(size, NOTHING, dtype=np.int64)
             writer = np.full(size, NOTHING, dtype=np.int64)
-            stored = offsets_of(plan.store)[block]
+            stored = offsets_of(plan.arrangement.store)[block]
             for warp, (registers, at) in itertools.product(
-                range(values.shape[1]), accesses(plan, plan.store, part, passes)
+                range(values.shape[1]), accesses(plan, plan.arrangement.store, part, passes)
             ):
                 if warp & plan.idle_warps:
                     continue
-                where = addresses(plan, stored[warp], at, plan.store.width, size)[lanes]
+                where = addresses(plan, stored[warp], at, plan.arrangement.store.width, size)[lanes]
                 assert (memory[where] == NOTHING).all(), "an element is stored twice"
                 assert len(np.unique(where)) == where.size
                 memory[where] = values[block, warp][lanes][:, list(registers)]
                 writer[where] = warp
-            loaded = offsets_of(plan.load)[block]
+            loaded = offsets_of(plan.arrangement.load)[block]
             for warp, (registers, at) in itertools.product(
-                range(values.shape[1]), accesses(plan, plan.load, part, passes)
+                range(values.shape[1]), accesses(plan, plan.arrangement.load, part, passes)
             ):
-                where = addresses(plan, loaded[warp], at, plan.load.width, size)
+                where = addresses(plan, loaded[warp], at, plan.arrangement.load.width, size)
                 if plan.scope is Scope.WARP:
                     assert (writer[where] == warp).all(), "a warp reads what another stored"
                 target[block, warp][:, list(registers)] = memory[where]
@@ -137,9 +139,9 @@ def accesses(
     plan: ThroughShared, side: SharedAccess, part: int, passes: int
 ) -> Iterable[tuple[tuple[int, ...], int]]:
     """Registers and offset of the accesses of one pass."""
-    low = plan.offset_bits - (passes.bit_length() - 1)
+    low = plan.arrangement.offset_bits - (passes.bit_length() - 1)
     for registers, at in zip(side.vectors.groups, side.vectors.offsets, strict=True):
-        if (at & ((1 << plan.offset_bits) - 1)) >> low == part:
+        if (at & ((1 << plan.arrangement.offset_bits) - 1)) >> low == part:
             yield registers, at
 
 
@@ -147,7 +149,7 @@ def addresses(
     plan: ThroughShared, starts: np.ndarray, at: int, width: int, size: int
 ) -> np.ndarray:
     """Positions in the memory of one pass, by lane and element of the access."""
-    first = ((starts ^ at) & ((1 << plan.offset_bits) - 1)) % size
+    first = ((starts ^ at) & ((1 << plan.arrangement.offset_bits) - 1)) % size
     assert not (first % width).any(), "an access isn't aligned"
     return first[:, None] + np.arange(width)[None]
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from . import f2, shapes
 from .banks import SharedAccess
-from .convert import Conversion, Rename, Scope, ThroughShared, cost, crossing, plan_conversion
+from .convert import Conversion, Rename, Scope, ThroughShared, cost, plan_conversion
 from .dims import BLOCK, LANE, OFFSET, PLACES, REGISTER, THREADS_PER_WARP, WARP, axes, axis
 from .draw import draw
 from .encodings import Blocked, Encoding, SharedAtoms, SharedRows, Sliced, fit
 from .extents import Extents, Holding, reshape_keeps_index
 from .linear import LinearLayout
-from .shuffle import Exchange, Round, Shuffle, plan_shuffle
-from .swizzle import optimal_shared
+from .shuffle import Exchange, Round, Shuffle, crossing, plan_shuffle
+from .swizzle import Arrangement, optimal_shared
 from .vectors import Vectors, global_vectors, split_offsets, vector_width, vectorise
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "REGISTER",
     "THREADS_PER_WARP",
     "WARP",
+    "Arrangement",
     "Blocked",
     "Conversion",
     "Encoding",

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import f2
-from .banks import SharedAccess
 from .dims import BLOCK, LANE, PLACES, REGISTER, WARP
 from .linear import LinearLayout
-from .shuffle import Shuffle, plan_shuffle
-from .swizzle import optimal_shared
+from .shuffle import Shuffle, crossing, plan_shuffle
+from .swizzle import Arrangement, optimal_shared
 
 
 class Scope(enum.Enum):
@@ -39,55 +37,28 @@ class Rename:
 
 @dataclass(frozen=True)
 class ThroughShared:
-    """Stored by one layout and loaded by the other.
-
-    ``shared`` maps offsets, in elements, to axes. Each block of threads has memory of its own, in
-    which the low ``offset_bits`` bits of an offset count; those above only tell blocks apart.
-
-    The top ``repeatable`` of the bits that count are told apart by registers alone, on both sides:
-    the accesses whose ``vectors.offsets`` agree there can be done together and then the next ones,
-    in the same memory, with waits in between.
+    """Stored in shared memory by one layout and loaded by the other.
 
     Threads that have a bit of ``idle_lanes`` or ``idle_warps`` set hold copies of what others hold,
     and needn't store.
     """
 
-    shared: LinearLayout
-    element_bits: int
-    store: SharedAccess
-    load: SharedAccess
+    arrangement: Arrangement
     scope: Scope
-    offset_bits: int
-    repeatable: int
     idle_lanes: int
     idle_warps: int
-
-    def bytes(self, passes: int = 1) -> int:
-        """The shared memory needed when done in that many passes.
-
-        Raises ``ValueError`` unless that is a power of two of at most ``2**repeatable``.
-        """
-        if passes < 1 or passes & (passes - 1) or passes > 1 << self.repeatable:
-            raise ValueError(
-                f"{passes} passes are not possible, at most {1 << self.repeatable} are"
-            )
-        return (1 << self.offset_bits) * self.element_bits // 8 // passes
-
-    def passes_within(self, limit: int) -> int | None:
-        """The fewest passes that need no more than ``limit`` bytes, None if there are none."""
-        for bit in range(self.repeatable + 1):
-            if self.bytes(1 << bit) <= limit:
-                return 1 << bit
-        return None
 
     def __str__(self) -> str:
         sides = ", ".join(
             f"{done} {side.bytes} bytes at a time in {side.wavefronts} wavefronts"
-            for done, side in (("stored", self.store), ("loaded", self.load))
+            for done, side in (
+                ("stored", self.arrangement.store),
+                ("loaded", self.arrangement.load),
+            )
         )
-        conflicts = self.store.conflicts + self.load.conflicts
+        conflicts = self.arrangement.store.conflicts + self.arrangement.load.conflicts
         waits = f"{conflicts} of them conflicts, {self.scope.value}s wait"
-        return f"through {self.bytes()} bytes of shared memory: {sides}, {waits}"
+        return f"through {self.arrangement.bytes()} bytes of shared memory: {sides}, {waits}"
 
 
 Conversion = Rename | Shuffle | ThroughShared
@@ -108,33 +79,18 @@ def cost(conversion: Conversion) -> int:
         return 0
     if isinstance(conversion, Shuffle):
         return conversion.shuffles * _SHUFFLE_COST + conversion.selects * _SELECT_COST
-    wavefronts = conversion.store.wavefronts + conversion.load.wavefronts
-    return wavefronts * _WAVEFRONT_COST + _SHARED_COST
-
-
-def crossing(places: LinearLayout) -> str:
-    """The outermost kind of place that elements change: block, warp, lane or register.
-
-    ``places`` maps places of a target to those of a source. ``lane`` also where nothing leaves its
-    thread but each picks its registers by its own number.
-    """
-    for name in (BLOCK, WARP, LANE):
-        kept = places.keep_outputs([name])
-        for input, bases in kept.inputs:
-            stay = tuple(1 << i for i in range(len(bases)))
-            if bases != (stay if input == name else (0,) * len(bases)):
-                return name
-    registers = places.keep_outputs([REGISTER])
-    threads = (registers.bases(name) for name in (LANE, WARP, BLOCK))
-    return LANE if any(map(any, threads)) else REGISTER
+    return conversion.arrangement.wavefronts * _WAVEFRONT_COST + _SHARED_COST
 
 
 @functools.lru_cache(maxsize=1024)
-def plan_conversion(source: LinearLayout, target: LinearLayout, element_bits: int) -> Conversion:
+def plan_conversion(
+    source: LinearLayout, target: LinearLayout, element_bits: int, limit: int | None = None
+) -> Conversion:
     """The cheapest way found from one distributed layout of a tile to another.
 
-    ``element_bits`` is the size of an element in memory: 8, 16, 32 or 64. Raises ``ValueError`` if
-    the layouts hold different tiles, a register holds a copy, or elements would change blocks.
+    ``element_bits`` is the size of an element in memory: 8, 16, 32 or 64. ``limit`` is the shared
+    memory there is, in bytes, as for ``optimal_shared``. Raises ``ValueError`` if the layouts hold
+    different tiles, a register holds a copy, or elements would change blocks.
     """
     _check(source, target, element_bits)
     places = target.invert_and_compose(source)
@@ -143,10 +99,19 @@ def plan_conversion(source: LinearLayout, target: LinearLayout, element_bits: in
         raise ValueError("elements would move between the blocks of a cluster")
     if crossed == REGISTER:
         return Rename(places.keep_outputs([REGISTER]).images(REGISTER))
-    shared = _through_shared(source, target, element_bits, crossed)
-    shuffled = plan_shuffle(places, element_bits) if crossed == LANE else None
-    if shuffled is not None and cost(shuffled) <= cost(shared):
-        return shuffled
+    # A warp that stores and loads nothing of another's needs to wait for nobody else.
+    inside = [b for name in (REGISTER, LANE) for b in source.bases(name)]
+    apart = f2.rank([*inside, *source.bases(WARP)]) == f2.rank(inside) + source.input_bits(WARP)
+    shared = ThroughShared(
+        arrangement=optimal_shared(source, target, element_bits, limit),
+        scope=Scope.WARP if apart and crossed == LANE else Scope.BLOCK,
+        idle_lanes=source.copies(LANE),
+        idle_warps=source.copies(WARP),
+    )
+    if crossed == LANE:
+        shuffled = plan_shuffle(places, element_bits)
+        if cost(shuffled) <= cost(shared):
+            return shuffled
     return shared
 
 
@@ -164,36 +129,3 @@ def _check(source: LinearLayout, target: LinearLayout, element_bits: int) -> Non
         registers = layout.bases(REGISTER)
         if f2.rank(registers) < len(registers):
             raise ValueError(f"a register of a thread holds a copy of another:\n{layout}")
-
-
-def _through_shared(
-    source: LinearLayout, target: LinearLayout, element_bits: int, crossed: str
-) -> ThroughShared:
-    shared, store, load = optimal_shared(source, target, element_bits)
-    # A warp that stores and loads nothing of another's needs to wait for nobody else.
-    inside = [b for name in (REGISTER, LANE) for b in source.bases(name)]
-    apart = f2.rank([*inside, *source.bases(WARP)]) == f2.rank(inside) + source.input_bits(WARP)
-    used = _reached(store, load, (REGISTER, LANE, WARP)).bit_length()
-    shared_by_threads = _reached(store, load, (LANE, WARP, BLOCK)) & ((1 << used) - 1)
-    in_access = max(store.width, load.width) - 1
-    return ThroughShared(
-        shared=shared,
-        element_bits=element_bits,
-        store=store,
-        load=load,
-        scope=Scope.WARP if apart and crossed == LANE else Scope.BLOCK,
-        offset_bits=used,
-        repeatable=used - (shared_by_threads | in_access).bit_length(),
-        idle_lanes=source.copies(LANE),
-        idle_warps=source.copies(WARP),
-    )
-
-
-def _reached(store: SharedAccess, load: SharedAccess, inputs: Sequence[str]) -> int:
-    """The offset bits that those inputs have a part in, on either side."""
-    reached = 0
-    for side in (store, load):
-        for name in inputs:
-            for basis in side.offsets.bases(name):
-                reached |= basis
-    return reached

@@ -12,20 +12,39 @@ round k gives lane l the target register k + N l from lane D k + F l + H w, wher
 register a lane publishes must depend on its own number alone: M has to satisfy M F = B + A N, and
 the lane l of warp w publishes P k + M l + (G + M H) w, where P = A + M D. N is chosen with the
 lowest rank for which such an M exists: each unit of rank of N and M is one exchange of all
-registers. This contains the decomposition into swaps of register and lane bits of the paper named
-in ``linear`` as the case of a permutation of bits.
+registers. Where the target has too few registers for that, because its lanes hold what is in
+several registers of one lane of the source, there are more rounds than target registers, and the
+exchanges afterwards choose. This contains the decomposition into swaps of register and lane bits
+of the paper named in ``linear`` as the case of a permutation of bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from . import f2
-from .dims import LANE, REGISTER, WARP
+from .dims import BLOCK, LANE, REGISTER, WARP
 from .linear import LinearLayout
 
 WORD_BITS = 32
+
+
+def crossing(places: LinearLayout) -> str:
+    """The outermost kind of place that elements change: block, warp, lane or register.
+
+    ``places`` maps places of a target to those of a source. ``lane`` also where nothing leaves its
+    thread but each picks its registers by its own number.
+    """
+    for name in (BLOCK, WARP, LANE):
+        kept = places.keep_outputs([name])
+        for input, bases in kept.inputs:
+            stay = tuple(1 << i for i in range(len(bases)))
+            if bases != (stay if input == name else (0,) * len(bases)):
+                return name
+    registers = places.keep_outputs([REGISTER])
+    threads = (registers.bases(name) for name in (LANE, WARP, BLOCK))
+    return LANE if any(map(any, threads)) else REGISTER
 
 
 @dataclass(frozen=True)
@@ -59,8 +78,9 @@ class Shuffle:
 
     ``sources[w]`` lists the registers of source word w, ``targets[w]`` those of target word w, in
     the same order. Exchanges ``before`` are done on source words, round k makes the word k of what
-    the exchanges ``after`` then turn into the target words. Lane l of warp w reads in each round
-    from the lane whose number is the XOR of ``lanes`` at the bits of l and ``warps`` at those of w.
+    the exchanges ``after`` then turn into the target words, which may be fewer. Lane l of warp w
+    reads in each round from the lane whose number is the XOR of ``lanes`` at the bits of l and
+    ``warps`` at those of w (and of the round's own).
     """
 
     sources: tuple[tuple[int, ...], ...]
@@ -141,32 +161,29 @@ class _Blocks:
         )
 
 
-def plan_shuffle(places: LinearLayout, element_bits: int) -> Shuffle | None:
+def plan_shuffle(places: LinearLayout, element_bits: int) -> Shuffle:
     """The shuffles for a map from places of the target to places of the source, inside warps.
 
-    ``places`` is ``target.invert_and_compose(source)``. None if one word published by each lane
-    in each round isn't enough, when several lanes want several words of one.
+    ``places`` is ``target.invert_and_compose(source)``. Raises ``ValueError`` if it crosses warps.
     """
+    if crossing(places) not in (LANE, REGISTER):
+        raise ValueError("elements would change warps")
     blocks = _Blocks.of(places)
     pairs = _payload(blocks, element_bits)
-    narrow = blocks.without(pairs)
-    chosen = _choose(narrow)
-    if chosen is None:
-        return None
-    n, f, m = chosen
+    targets = _words(places.input_bits(REGISTER), [target for _, target in pairs])
+    narrow, n = _choose(blocks.without(pairs))
+    f, m = _solve(narrow, n)
     published = [a ^ f2.apply(m, d) for a, d in zip(narrow.a, narrow.d)]
     warps = [g ^ f2.apply(m, h) for g, h in zip(narrow.g, narrow.h)]
     rounds = tuple(
         Round(word, lanes) for word, lanes in zip(f2.images(published), f2.images(narrow.d))
     )
-    before = _exchanges(m, warps, sorted({round.published for round in rounds}))
-    after = _exchanges(n, [0] * len(warps), range(len(rounds)))
     return Shuffle(
         sources=_words(places.output_bits(REGISTER), [source for source, _ in pairs]),
-        targets=_words(places.input_bits(REGISTER), [target for _, target in pairs]),
-        before=before,
+        targets=targets,
+        before=_exchanges(m, warps, sorted({round.published for round in rounds})),
         rounds=rounds,
-        after=after,
+        after=_exchanges(n, [0] * len(warps), range(len(targets))),
         lanes=tuple(f),
         warps=narrow.h,
         element_bits=element_bits,
@@ -193,30 +210,42 @@ def _words(register_bits: int, packed: list[int]) -> tuple[tuple[int, ...], ...]
     return tuple(tuple(word | element for element in inside) for word in outside)
 
 
-def _choose(blocks: _Blocks) -> tuple[list[int], list[int], list[int]] | None:
-    """The columns of N, F and M; None if no N will do."""
+def _choose(blocks: _Blocks) -> tuple[_Blocks, list[int]]:
+    """The columns of N; the blocks with columns of A and D for the rounds that had to be added.
+
+    M exists if F maps nothing to 0 that B + A N doesn't. Lanes that E maps to 0, so that they read
+    from one lane, and that B sends to several registers there, need N: either to a register that
+    D sends to another lane, or to an added round, which has no D and brings B's register.
+    """
     n = [0] * len(blocks.e)
     reached = f2.Span(blocks.e)
     wanted = f2.Span()
     chosen: list[int] = []
+    added: list[int] = []
     for lanes in f2.kernel(blocks.e):
         register = f2.apply(blocks.b, lanes)
         rest, combination = wanted.reduce(register)
         if rest:
             combination = 1 << wanted.added
             wanted.add(register)
-            fresh = next((bit for bit, d in enumerate(blocks.d) if d not in reached), None)
-            if fresh is None:
-                return None
-            reached.add(blocks.d[fresh])
-            chosen.append(1 << fresh)
+            bit = next((bit for bit, d in enumerate(blocks.d) if d not in reached), None)
+            if bit is None:
+                bit = len(blocks.d) + len(added)
+                added.append(register)
+            else:
+                reached.add(blocks.d[bit])
+            chosen.append(1 << bit)
         n[lanes.bit_length() - 1] = f2.apply(chosen, combination)
+    return replace(blocks, a=(*blocks.a, *added), d=blocks.d + (0,) * len(added)), n
+
+
+def _solve(blocks: _Blocks, n: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The columns of F = E + D N and of M with M F = B + A N."""
     f = [e ^ f2.apply(blocks.d, vector) for e, vector in zip(blocks.e, n)]
     goal = [b ^ f2.apply(blocks.a, vector) for b, vector in zip(blocks.b, n)]
     known = f2.Span(f)
     # What F doesn't reach is published to nobody: M may be anything there, and is 0.
-    m = [f2.apply(goal, known.reduce(1 << bit)[1]) for bit in range(len(f))]
-    return n, f, m
+    return f, [f2.apply(goal, known.reduce(1 << bit)[1]) for bit in range(len(f))]
 
 
 def _exchanges(

@@ -5,43 +5,119 @@ S, the rows. Two lanes of a phase meet in a bank when their difference lies in t
 but not of V; so S should meet the span of neither side's lanes. Where a lane of one side and a lane
 of the other are both needed elsewhere, their XOR serves both: that is the swizzle.
 
+Between layouts whose bases are one bit of one axis each, as every encoding's are, no linear
+arrangement takes fewer wavefronts. Others get a valid one, which may not be the best.
+
 Source: section 5.4 of the paper named in ``linear``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from . import f2
 from .banks import ROW_BYTES, SharedAccess, phase_bits
-from .dims import BLOCK, LANE, OFFSET, REGISTER, log2
+from .dims import BLOCK, LANE, OFFSET, REGISTER, WARP, log2
 from .linear import LinearLayout
 from .vectors import MAXIMAL_VECTOR_BYTES
 
 
-def optimal_shared(
-    source: LinearLayout, target: LinearLayout, element_bits: int
-) -> tuple[LinearLayout, SharedAccess, SharedAccess]:
-    """A shared layout with the fewest wavefronts, then instructions; how it is stored and loaded.
+@dataclass(frozen=True)
+class Arrangement:
+    """A tile in shared memory, how one layout stores it and how another loads it.
 
-    The layout maps ``offset`` to the axes of the tile and is invertible. At its top are bits that
-    only the blocks of a cluster differ in; below them, as far as that costs nothing, bits that both
-    sides hold in registers, so that the conversion can be done in parts in the same memory.
+    ``shared`` maps offsets, in elements, to axes, one to one. Each block of threads has memory of
+    its own, in which the low ``offset_bits`` bits of an offset count; those above only tell blocks
+    apart. The top ``repeatable`` of the bits that count are told apart by registers alone, on both
+    sides: the accesses whose ``vectors.offsets`` agree there can be done together and then the next
+    ones, in the same memory, with waits in between. That is a *pass*.
+    """
+
+    shared: LinearLayout
+    element_bits: int
+    store: SharedAccess
+    load: SharedAccess
+    offset_bits: int
+    repeatable: int
+
+    @classmethod
+    def of(
+        cls, source: LinearLayout, target: LinearLayout, shared: LinearLayout, element_bits: int
+    ) -> Arrangement:
+        """What conversions through any invertible layout from offsets to axes are like."""
+        store = SharedAccess.of(source, shared, element_bits)
+        load = SharedAccess.of(target, shared, element_bits)
+        used = _reached(store, load, (REGISTER, LANE, WARP)).bit_length()
+        by_threads = _reached(store, load, (LANE, WARP, BLOCK)) & ((1 << used) - 1)
+        within_access = max(store.width, load.width) - 1
+        repeatable = used - (by_threads | within_access).bit_length()
+        return cls(shared, element_bits, store, load, used, repeatable)
+
+    @property
+    def wavefronts(self) -> int:
+        """The wavefronts of one warp, storing and loading."""
+        return self.store.wavefronts + self.load.wavefronts
+
+    @property
+    def instructions(self) -> int:
+        """The accesses of one thread, storing and loading."""
+        return self.store.instructions + self.load.instructions
+
+    def bytes(self, passes: int = 1) -> int:
+        """The shared memory of a block when done in that many passes.
+
+        Raises ``ValueError`` unless that is a power of two of at most ``2**repeatable``.
+        """
+        if passes < 1 or passes & (passes - 1) or passes > 1 << self.repeatable:
+            raise ValueError(f"{passes} passes can't be made, at most {1 << self.repeatable} can")
+        return (1 << self.offset_bits) * self.element_bits // 8 // passes
+
+    def passes_within(self, limit: int) -> int | None:
+        """The fewest passes that need no more than ``limit`` bytes, None if none do."""
+        counts = (1 << bit for bit in range(self.repeatable + 1))
+        return next((passes for passes in counts if self.bytes(passes) <= limit), None)
+
+
+def _reached(store: SharedAccess, load: SharedAccess, inputs: Sequence[str]) -> int:
+    """The offset bits that those inputs have a part in, on either side."""
+    reached = 0
+    for side in (store, load):
+        for name in inputs:
+            for basis in side.offsets.bases(name):
+                reached |= basis
+    return reached
+
+
+def optimal_shared(
+    source: LinearLayout, target: LinearLayout, element_bits: int, limit: int | None = None
+) -> Arrangement:
+    """The best arrangement found, by wavefronts, then instructions.
+
+    With a ``limit`` the best of those that need no more bytes, in as many passes as they can, and
+    the smallest if none does: bits that both sides hold in registers then go to the top rather than
+    into an access.
 
     Raises ``ValueError`` unless both layouts hold the same tile and no register holds a copy.
     """
     if source.outputs != target.outputs:
         raise ValueError(f"layouts of {source.outputs} and {target.outputs}")
-    best: tuple[tuple[int, int], LinearLayout, SharedAccess, SharedAccess] | None = None
-    for vector in _vectors(source, target, element_bits):
-        shared = _arrange(source, target, element_bits, vector)
-        store = SharedAccess.of(source, shared, element_bits)
-        load = SharedAccess.of(target, shared, element_bits)
-        cost = (store.wavefronts + load.wavefronts, store.instructions + load.instructions)
-        if best is None or cost < best[0]:
-            best = (cost, shared, store, load)
-    assert best is not None
-    return best[1:]
+    blocks = _common(source, target, BLOCK)
+    most = log2(MAXIMAL_VECTOR_BYTES * 8 // element_bits)
+    common = f2.Span(blocks).extend(_common(source, target, REGISTER), most)
+    smallest: Arrangement | None = None
+    for count in range(len(common), -1, -1):
+        found = [
+            Arrangement.of(source, target, _arrange(source, target, element_bits, v), element_bits)
+            for v in _vectors(source, target, common[:count], most)
+        ]
+        fitting = [a for a in found if limit is None or a.passes_within(limit) is not None]
+        if fitting:
+            return min(fitting, key=lambda a: (a.wavefronts, a.instructions))
+        candidates = found if smallest is None else [smallest, *found]
+        smallest = min(candidates, key=lambda a: a.bytes(1 << a.repeatable))
+    assert smallest is not None
+    return smallest
 
 
 def _common(source: LinearLayout, target: LinearLayout, input: str) -> list[int]:
@@ -49,21 +125,22 @@ def _common(source: LinearLayout, target: LinearLayout, input: str) -> list[int]
     return f2.intersection(source.bases(input), target.bases(input))
 
 
-def _vectors(source: LinearLayout, target: LinearLayout, element_bits: int) -> Iterator[list[int]]:
-    """Candidates for V: what both hold in registers, then also registers of one side.
+def _vectors(
+    source: LinearLayout, target: LinearLayout, common: list[int], most: int
+) -> Iterator[list[int]]:
+    """Candidates for V: ``common``, held in registers by both, then also registers of one side.
 
     A register of one side that is a lane of the other comes first, a low lane before a high one:
     the lanes of a phase then share words, which costs the other side nothing.
     """
-    most = max(0, log2(MAXIMAL_VECTOR_BYTES * 8 // element_bits))
-    blocks = _common(source, target, BLOCK)
-    common = f2.Span(blocks).extend(_common(source, target, REGISTER), most)
     yield common
+    apart = f2.Span([*_common(source, target, BLOCK), *_common(source, target, REGISTER)])
     for mine, theirs in ((source, target), (target, source)):
-        registers = [basis for basis in mine.bases(REGISTER) if basis not in common]
+        registers = [basis for basis in mine.bases(REGISTER) if basis not in apart]
         lanes = [basis for basis in theirs.bases(LANE) if basis in registers]
         others = [basis for basis in registers if basis not in lanes]
-        added = f2.Span([*blocks, *common]).extend([*lanes, *others], most - len(common))
+        fixed = f2.Span([*_common(source, target, BLOCK), *common])
+        added = fixed.extend([*lanes, *others], most - len(common))
         yield from ([*common, *added[: i + 1]] for i in range(len(added)))
 
 
