@@ -22,7 +22,7 @@ from tritium.ops.callable import DeviceFunction as jit
 def increment(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + at, mask=at < n)
-    tl.store(out_ptr + at, x + 1, mask=at < n)
+    tl.store(out_ptr + at, x * 3 + 1, mask=at < n)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.float64])
@@ -30,14 +30,14 @@ def increment(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 def test_shifted_views(shift: int, dtype: Any) -> None:
     """``out`` begins before, at, or behind ``x`` in one piece of memory; every load of a program
     comes before its store."""
-    memory = np.arange(300).astype(dtype)
+    memory = np.random.default_rng(shift + 50).integers(-30, 30, 300).astype(dtype)
     x, out = memory[50:250], memory[50 + shift : 250 + shift]
     result, _ = agree(increment, x_ptr=x, out_ptr=out, n=200, BLOCK=256)
-    np.testing.assert_array_equal(result["out_ptr"], x + 1)
+    np.testing.assert_array_equal(result["out_ptr"], x * 3 + 1)
 
 
 def test_the_guides_case_and_its_disjoint_twin() -> None:
-    buf = np.arange(1001, dtype=np.float32)
+    buf = np.random.default_rng(0).standard_normal(1001).astype(np.float32)
     _, code = agree(increment, x_ptr=buf[:-1], out_ptr=buf[1:], n=1000, BLOCK=1024)
     assert "stored, a store that may overlap it stands before its use" in code.dump
     _, code = agree(increment, x_ptr=buf, out_ptr=np.zeros(1001, "f4"), n=1000, BLOCK=1024)
@@ -123,7 +123,7 @@ def test_views_of_matrices(kind: str, shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("shift", [0, 1, 40, 41, 800])
 def test_transposed_view_of_overlapping_memory(shift: int) -> None:
-    memory = np.arange(3000, dtype=np.float32)
+    memory = np.random.default_rng(shift).standard_normal(3000).astype(np.float32)
     x = memory[:1600].reshape(40, 40)
     out = memory[shift : shift + 1600].reshape(40, 40).T
     strides = dict(zip(("sxm", "sxn", "som", "son"), (40, 1, 1, 40)))
@@ -274,7 +274,7 @@ def running(x_ptr, steps, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     for step in range(steps):
         x = tl.load(x_ptr + at + step)
-        tl.store(x_ptr + at + step + 1, x + 1)
+        tl.store(x_ptr + at + step + 1, x * 3 + 1)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 7])
@@ -302,7 +302,7 @@ def branch_then_use(x_ptr, out_ptr, flag, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + at)
     if flag > 0:
-        tl.store(x_ptr + at, x * 5)
+        tl.store(x_ptr + at, 5.0)
     tl.store(out_ptr + at, x)
 
 
@@ -371,25 +371,31 @@ def test_masked_lanes_are_counted(n: int) -> None:
 @jit
 def wrapping_mask(x_ptr, out_ptr, start, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    mask = start + at < n
-    x = tl.load(x_ptr + at, mask=mask, other=1.0)
-    tl.store(out_ptr + at, x, mask=start + at * 3 >= n)
-    tl.store(out_ptr + BLOCK, tl.sum(x, axis=0))
+    x = tl.load(x_ptr + at, mask=start + at < n, other=1.0)
+    tl.store(out_ptr, tl.sum(x, axis=0))
+    tl.store(out_ptr + 1 + at, tl.load(x_ptr + at), mask=start + at * 3 >= n)
+    tl.store(out_ptr + 1 + BLOCK + at, tl.load(x_ptr + at), mask=start - at * 5 <= n)
+    tl.store(out_ptr + 1 + 2 * BLOCK + at, tl.load(x_ptr + at), mask=n > start - at)
 
 
 EDGE = 2**31 - 1
 
 
-@pytest.mark.parametrize("start", [0, EDGE, EDGE - 10, EDGE - 127, EDGE - 300, -EDGE - 1, -60])
+@pytest.mark.parametrize("start", [0, EDGE, EDGE - 10, EDGE - 127, 10 - EDGE, -EDGE - 1, -60])
 @pytest.mark.parametrize("n", [0, 64, EDGE, -EDGE - 1])
 def test_masks_that_wrap(start: int, n: int) -> None:
-    """``start + at`` wraps past the largest int32: those lanes compare as negative numbers."""
+    """Past the largest int32 stand negative numbers, and below the smallest one large ones."""
     x = np.random.default_rng(0).integers(2, 100, 128).astype(np.float32)
-    arguments = {"x_ptr": x, "out_ptr": np.zeros(129, "f4"), "start": start, "n": n, "BLOCK": 128}
+    arguments = {"x_ptr": x, "out_ptr": np.zeros(400, "f4"), "start": start, "n": n, "BLOCK": 128}
     result, _ = agree(wrapping_mask, **arguments)
     with np.errstate(over="ignore"):
-        mask = np.int32(start) + np.arange(128, dtype=np.int32) < n
-    assert result["out_ptr"][128] == np.where(mask, x, 1).sum()
+        at = np.arange(128, dtype=np.int32)
+        masks = [np.int32(start) + at * np.int32(factor) for factor in (1, 3, -5, -1)]
+    inside = masks[0] < n, masks[1] >= n, masks[2] <= n, n > masks[3]
+    assert result["out_ptr"][0] == np.where(inside[0], x, 1).sum()
+    for number, mask in enumerate(inside[1:]):
+        got = result["out_ptr"][1 + 128 * number : 129 + 128 * number]
+        np.testing.assert_array_equal(got, np.where(mask, x, 0))
 
 
 @jit
