@@ -24,16 +24,11 @@ from tritium.ops import memory
 
 from .index import Point
 from .lanes import Lanes, uniform, vector
-from .memory_map import Buffer
+from .memory_map import Buffer, row_major
 from .modes import Mode
 
 if TYPE_CHECKING:
     from .points import Points
-
-
-def size_of(scalar: Type) -> int:
-    """Bytes of an element in memory."""
-    return scalar.itemsize
 
 
 class Access:
@@ -63,8 +58,6 @@ class Access:
         self, buffer: Buffer, scalar: Type, shape: tuple[int, ...], point: Point
     ) -> Lanes:
         """As ``read_buffer``, the buffer seen under another shape with as many elements."""
-        from .memory_map import row_major
-
         return self._read(buffer, row_major(shape), scalar, point)
 
     def _read(self, buffer: Buffer, strides: Sequence[int], scalar: Type, point: Point) -> Lanes:
@@ -160,7 +153,7 @@ class Access:
     ) -> Lanes:
         p = self.points
         type_ = register_type(scalar)
-        size = size_of(scalar)
+        size = scalar.itemsize
         if mask.v.integer == 1:
             b = p.builders[pointer.level]
             return uniform(
@@ -183,7 +176,7 @@ class Access:
         b = self.points.builders[level]
         before = b.block
         with b.when(mask.v, "masked"):
-            loaded = b.load(register_type(scalar), pointer.v, align=size_of(scalar))
+            loaded = b.load(register_type(scalar), pointer.v, align=scalar.itemsize)
             taken = b.block
         return uniform(b.phi(other.type, "", [(other, before), (loaded, taken)]), level)
 
@@ -191,7 +184,7 @@ class Access:
         """Every lane is read."""
         p = self.points
         type_ = p.register(scalar)
-        size = size_of(scalar)
+        size = scalar.itemsize
         level = pointer.level
         b = p.builders[level]
         if p.n == 1:
@@ -224,13 +217,13 @@ class Access:
         if block is None or p.n != len(block):
             return None
         axis = next((a for a, index in enumerate(point) if index in block), None)
-        if axis is None or p.kernel.strides.of(op.pointer)[axis] != size_of(scalar):
+        if axis is None or p.kernel.strides.of(op.pointer)[axis] != scalar.itemsize:
             return None
         first = (*point[:axis], block[0], *point[axis + 1 :])
         pointer = p.at(op.pointer, first)
-        if not pointer.is_ramp or pointer.step.integer in (size_of(scalar), -size_of(scalar)):
+        if not pointer.is_ramp or pointer.step.integer in (scalar.itemsize, -scalar.itemsize):
             return None
-        if not p.assume_adjoining(op.pointer, first, axis, size_of(scalar)):
+        if not p.assume_adjoining(op.pointer, first, axis, scalar.itemsize):
             return None
         rows = p.transposed.get((op, first))
         if rows is None:
@@ -243,7 +236,7 @@ class Access:
         b = p.builders[pointer.level]
         n = p.n
         rows = [
-            b.load(p.register(scalar), p.math.lane(pointer, lane), align=size_of(scalar))
+            b.load(p.register(scalar), p.math.lane(pointer, lane), align=scalar.itemsize)
             for lane in range(n)
         ]
         half = n // 2
@@ -265,7 +258,7 @@ class Access:
     ) -> Lanes:
         p = self.points
         type_ = p.register(scalar)
-        size = size_of(scalar)
+        size = scalar.itemsize
         other = self._other(op, scalar, point)
         passed = p.math.widen(other)
         lanes_mask = p.math.widen(mask)
@@ -307,7 +300,7 @@ class Access:
 
     def _store_all(self, op: memory.Store, scalar: Type, pointer: Lanes, value: Lanes) -> None:
         p = self.points
-        size = size_of(scalar)
+        size = scalar.itemsize
         b = p.builders[-1]
         if pointer.is_uniform or p.n == 1:
             # All lanes share the address: the last one wins.
@@ -337,7 +330,7 @@ class Access:
 
     def _store_masked(self, scalar: Type, pointer: Lanes, value: Lanes, mask: Lanes) -> None:
         p = self.points
-        size = size_of(scalar)
+        size = scalar.itemsize
         b = p.builders[-1]
         if p.n == 1:
             with b.when(mask.v, "masked"):

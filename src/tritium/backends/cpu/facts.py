@@ -7,13 +7,13 @@ import itertools
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from tritium.ir.core import Function, Op, Value
+from tritium.ir.core import Block, Function, Op, Value
 from tritium.ir.dtypes import DType, int1
 from tritium.ir.types import element
 from tritium.ops import arith, cast, create, logic, memory
 from tritium.ops.shape import Broadcast, ExpandDims, Reshape, Trans
 
-from .index import SHAPE_OPS, operand_of, reshape_groups
+from .index import SHAPE_OPS, operand_of, reshape_groups, splits_axis
 
 UNKNOWN = "?"
 """A stride that is the same for all lanes but not known at compile time."""
@@ -42,7 +42,7 @@ def root(pointer: Value) -> Value | None:
 def _carried_root(argument: Value) -> Value | None:
     """The root of a block argument: a parameter, or a carried pointer's start and steps."""
     block = argument.owner
-    owner = block.parent_op if block is not None else None  # type: ignore[union-attr]
+    owner = block.parent_op if isinstance(block, Block) else None
     return argument if owner is None else None
 
 
@@ -240,19 +240,13 @@ def is_generator(value: Value, cache: dict[Value, bool]) -> bool:
         or op.regions
         or op.effects
         or op.family in ("reduce", "dot", "control")
-        or (isinstance(op, Reshape) and not _symbolic(op))
+        or (isinstance(op, Reshape) and splits_axis(op))
     ):
         answer = False
     else:
         answer = all(is_generator(each, cache) for each in op.operands)
     cache[value] = answer
     return answer
-
-
-def _symbolic(op: Reshape) -> bool:
-    from .index import splits_axis
-
-    return not splits_axis(op)
 
 
 def alias_pairs(function: Function) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tritium.backends import emit
 from tritium.backends.common.rules import register_type
 from tritium.backends.emit import Builder, Phi, V, const, i1, i64
 from tritium.ir.core import Block, Op, Value
@@ -46,7 +47,7 @@ class FlowWriter:
         kernel.buffers.update(results)
         then, otherwise, join = (kernel.function.block(n) for n in ("then", "else", "endif"))
         b.cbr(kernel.scalars[op.condition], then, otherwise)
-        ends: list[tuple[tuple[V | None, ...], object]] = []
+        ends: list[tuple[tuple[V | None, ...], emit.Block]] = []
         for start, inner in ((then, op.then), (otherwise, op.otherwise)):
             kernel.b = Builder(start)
             targets = [results.get(r) for r in op.results]
@@ -60,7 +61,7 @@ class FlowWriter:
                 for yielded, block in ends:
                     value = yielded[number]
                     assert value is not None
-                    phi.add(value, block)  # type: ignore[arg-type]
+                    phi.add(value, block)
                 kernel.scalars[result] = phi
 
     # Loops.
@@ -159,7 +160,7 @@ class FlowWriter:
         return made
 
     def _phis(
-        self, init: Sequence[Value], args: Sequence[Value], entered: object
+        self, init: Sequence[Value], args: Sequence[Value], entered: emit.Block
     ) -> list[Phi | None]:
         kernel = self.kernel
         made: list[Phi | None] = []
@@ -168,7 +169,7 @@ class FlowWriter:
                 made.append(None)
                 continue
             start = kernel.scalars[value]
-            phi = kernel.b.phi(start.type, argument.name, [(start, entered)])  # type: ignore[list-item]
+            phi = kernel.b.phi(start.type, argument.name, [(start, entered)])
             kernel.scalars[argument] = phi
             made.append(phi)
         return made

@@ -21,6 +21,7 @@ from .dots import DotWriter
 from .facts import Strides
 from .flow import FlowWriter
 from .index import Point
+from .lanes import uniform
 from .loops import OpenLoop
 from .memory_map import Arena, Buffer, row_major, widened
 from .modes import Mode
@@ -182,8 +183,6 @@ class KernelWriter:
         row_values[result] = (outer, v)
         buffer = self.buffers.get(result)
         if buffer is not None:
-            from .lanes import uniform
-
             level = points.row_level
             points.access.write_buffer(buffer, result.scalar, uniform(v, level), outer)
 

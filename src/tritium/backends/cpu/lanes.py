@@ -10,7 +10,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tritium.backends.emit import Builder, LType, V, const, elem, i64, ptr, vec
+from tritium.backends.emit import Builder, LType, V, const, const_lanes, elem, i64, ptr, vec
 from tritium.diagnostics import InternalError
 
 
@@ -91,8 +91,6 @@ class LaneMath:
         """The vector 0, stride, 2 * stride, ..."""
         b = self.builders[x.stride_level]
         if x.step.integer is not None:
-            from tritium.backends.emit import const_lanes
-
             return const_lanes(element, [x.step.integer * lane for lane in range(self.n)])
         return b.mul(b.splat(x.step, self.n), b.iota(element, self.n))
 

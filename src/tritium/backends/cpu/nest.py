@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from tritium.backends.emit import Block, Builder, V, const, i1, i64
 from tritium.ir.core import Op, Value
 from tritium.ops import memory
+from tritium.ops.reduce import INNERMOST_PARTIALS
 
-from .access import size_of
 from .facts import root, weight
 from .index import ZERO, Index, Point
 from .lanes import Lanes, uniform
@@ -30,7 +30,7 @@ from .loops import OpenLoop
 from .modes import Mode
 from .plan import Group
 from .points import Points
-from .reductions import PARTIALS, Reducer, make_reducer
+from .reductions import Reducer, make_reducer
 from .sinks import Sink, SinkKind
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class SubnestWriter:
     def _unroll(self) -> int:
         """Vectors a trip: reductions need whole rounds of partials, light bodies 4, heavy 2."""
         if any(sink.along is None for sink in self.reducers):
-            return PARTIALS // self.width
+            return INNERMOST_PARTIALS // self.width
         whole = self.extent // self.width
         total = sum(
             weight(value.defining_op)
@@ -234,7 +234,7 @@ class SubnestWriter:
     def _may_stream(self, streams: list[memory.Store]) -> V:
         """Whether the grid writes enough, and this row's first element begins a line."""
         written = sum(
-            math.prod(store.pointer.shape) * size_of(store.value.scalar) for store in streams
+            math.prod(store.pointer.shape) * store.value.scalar.itemsize for store in streams
         )
         holds = self.kernel.streams(written)
         row = self.row

@@ -30,8 +30,10 @@ from tritium.diagnostics import InternalError
 from tritium.ir.core import Op, Value
 from tritium.ir.dtypes import DType, Type
 from tritium.ops import arith, control, create, reduce
+from tritium.ops.reduce import INNERMOST_PARTIALS, OTHER_PARTIALS
 
 from .index import ZERO, Index, Point
+from .lanes import uniform, vector
 from .loops import OpenLoop
 from .points import Points
 from .sinks import Sink
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from .kernel import KernelWriter
     from .nest import SubnestWriter
 
-PARTIALS = 64
-OUTER_PARTIALS = 4
 ALIGN = 64
 
 
@@ -183,7 +183,7 @@ class Partials:
         width = self.counts[0]
         slots = [self.load(b, slot) for slot in range(len(self.counts))]
         counts = list(self.counts)
-        h = PARTIALS // 2
+        h = INNERMOST_PARTIALS // 2
         while len(slots) > 1:
             distance = h // width
             slots, counts = self._fold_slots(b, slots, counts, distance)
@@ -247,7 +247,7 @@ class Reducer:
         self.combiner = Combiner(writer.kernel, sink.op)
         self.partials: Partials | None = None
         if sink.along is None:
-            total = min(PARTIALS, writer.extent)
+            total = min(INNERMOST_PARTIALS, writer.extent)
             width = writer.width
             counts = [min(width, total - at) for at in range(0, total, width)]
             self.partials = Partials(self.combiner, writer.row, counts)
@@ -269,7 +269,7 @@ class Reducer:
         assert sink.along is not None
         extent = sink.space[sink.along]
         b = points.builders[-1]
-        kept = min(OUTER_PARTIALS, extent)
+        kept = min(OTHER_PARTIALS, extent)
         partials = Partials(self.combiner, b, [count] * kept)
         loop = OpenLoop(self.writer.kernel.function, f"{points.mode.value}.along")
         level = len(points.builders)
@@ -300,7 +300,7 @@ class Reducer:
 
     def _combined(self, b: Builder, partials: Partials, kept: int, count: int) -> list[V]:
         slots = [partials.load(b, slot) for slot in range(kept)]
-        h = OUTER_PARTIALS // 2
+        h = OTHER_PARTIALS // 2
         while h:
             for low in range(min(h, len(slots))):
                 if low + h < len(slots):
@@ -310,8 +310,6 @@ class Reducer:
         return slots[0]
 
     def _store(self, points: Points, lane: Index, results: list[V]) -> None:
-        from .lanes import uniform, vector
-
         sink = self.sink
         assert sink.along is not None
         full = self.writer.point(sink, lane, ZERO)
