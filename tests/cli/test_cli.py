@@ -86,9 +86,19 @@ def test_a_traceback_begins_in_the_script(tmp_path: pathlib.Path) -> None:
     assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
 
 
+def test_a_script_that_is_no_python(tmp_path: pathlib.Path) -> None:
+    path = script(tmp_path, "def f(:\n")
+    plain = subprocess.run([sys.executable, path], capture_output=True, text=True)
+    ended = command("run", path)
+    assert (ended.returncode, ended.stderr) == (1, plain.stderr)
+
+
 def test_wrong_use() -> None:
     for arguments in (["run"], ["run", "nothing.py"], ["run", "--device", "tpu", "x.py"], ["walk"]):
         assert invoke(*arguments).exit_code == 2
+    misspelled = invoke("run", "--interpet", "script.py")
+    assert misspelled.exit_code == 2
+    assert "--interpet" in misspelled.output
 
 
 def test_interpreted_kernels_are_python(tmp_path: pathlib.Path) -> None:

@@ -30,6 +30,8 @@ def run(device: str | None, interpret: bool, module: bool, script: str, args: tu
 
     The exit status is the script's own: 1 after an error, 2 for a wrong use of this command.
     """
+    if script.startswith("-"):
+        raise click.NoSuchOption(script)
     if not module and not os.path.isfile(script):
         raise click.UsageError(f"there is no file {script}")
     compat.install()

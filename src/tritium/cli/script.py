@@ -57,6 +57,9 @@ def guarded(program: Callable[[], None]) -> int:
         return INTERRUPTED
     except Exception as problem:  # noqa: BLE001 - shown to the user, as Python would
         own = _own(problem.__traceback__)
+        if isinstance(problem, SyntaxError) and own is problem.__traceback__:
+            # The script's text has none of the frames.
+            own = None
         sys.excepthook(type(problem), problem.with_traceback(own), own)
         return FAILED
     finally:
