@@ -7,7 +7,6 @@ where values are equal, and never agree where they differ.
 from __future__ import annotations
 
 import enum
-import hashlib
 import inspect
 import os
 import sys
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tritium.diagnostics import TritiumError
+from tritium.ir.digest import digest
 from tritium.ir.dtypes import Type
 from tritium.ops.callable import BoundConstexprFunction, ConstexprFunction, DeviceFunction
 from tritium.ops.constexpr import unwrap
@@ -64,7 +64,7 @@ def source_hash(function: Any) -> str:
         return capture(function).hash
     except TritiumError:
         code = inspect.unwrap(function).__code__
-        return hashlib.sha256(_code_text(code).encode()).hexdigest()
+        return digest(_code_text(code).encode()).hexdigest()
 
 
 def fingerprint(value: Any) -> str:

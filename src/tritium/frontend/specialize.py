@@ -7,8 +7,7 @@ Every launch needs this file, also one whose code is in the cache; ``tracing`` c
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from tritium.diagnostics import error
 from tritium.ir import dtypes
@@ -26,31 +25,37 @@ DIVISIBILITY = 16
 # ---- what is known of an argument ----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ArrayArgument:
+class ArrayArgument(NamedTuple):
     """An array as the compiler sees it: element type, and the address of its first element."""
 
     dtype: DType
     address: int
 
 
-@dataclass(frozen=True)
 class ConstantSpec:
     """A value that is known when the kernel is compiled; equal only to one of the same type."""
 
-    value: Any = field(compare=False)
-    _key: Any = field(init=False, repr=False)
+    __slots__ = ("_key", "value")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_key", _typed(self.value))
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self._key = _typed(value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ConstantSpec) and bool(self._key == other._key)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"ConstantSpec(value={self.value!r})"
 
     @property
     def signature(self) -> str:
         return "constexpr"
 
 
-@dataclass(frozen=True)
-class ScalarSpec:
+class ScalarSpec(NamedTuple):
     """A number known at run time; ``divisible`` says that it is a multiple of 16."""
 
     dtype: DType
@@ -66,8 +71,7 @@ class ScalarSpec:
         return "u1" if self.dtype is int1 else self.dtype.mnemonic
 
 
-@dataclass(frozen=True)
-class PointerSpec:
+class PointerSpec(NamedTuple):
     """An array; ``divisible`` says that its address is a multiple of 16 bytes."""
 
     dtype: DType | PointerType
@@ -84,8 +88,7 @@ class PointerSpec:
         return PointerType(self.dtype, const=self.const).mnemonic
 
 
-@dataclass(frozen=True)
-class TupleSpec:
+class TupleSpec(NamedTuple):
     """A tuple, element by element; ``fields`` are the names of a named tuple."""
 
     elements: tuple[Spec, ...]
@@ -108,8 +111,7 @@ def _typed(value: Any) -> Any:
     return (type(value), value)
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """How one parameter of a kernel is specialised.
 
     ``fixed`` is the type that an annotation gives. ``on_value`` and ``on_alignment`` are false

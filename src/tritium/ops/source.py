@@ -6,7 +6,6 @@ The front end compiles this tree and eager mode rewrites a copy of it, so both s
 from __future__ import annotations
 
 import ast
-import hashlib
 import inspect
 import linecache
 import os
@@ -14,21 +13,20 @@ import sys
 import tokenize
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from tritium.diagnostics import Loc, error
 from tritium.diagnostics.frames import character
+from tritium.ir.digest import digest
 
 
-@dataclass(frozen=True)
-class FunctionSource:
+class FunctionSource(NamedTuple):
     """A function's definition as it stands in its file.
 
     ``tree`` is shared by all readers, who must not change it; its line numbers are the file's, its
     columns are UTF-8 bytes as always in ``ast`` (``loc`` counts characters). Decorators are cut
-    off. ``text`` runs from ``def`` to the end of the body, and ``hash`` is its SHA-256.
+    off. ``text`` runs from ``def`` to the end of the body, and ``hash`` is its digest.
     """
 
     file: str
@@ -109,7 +107,7 @@ def _read(function: FunctionType) -> FunctionSource:
         lines=tuple(lines),
         first_line=first,
         text=text,
-        hash=hashlib.sha256(text.encode()).hexdigest(),
+        hash=digest(text.encode()).hexdigest(),
     )
 
 

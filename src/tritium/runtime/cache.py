@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import json
 import os
 import stat
@@ -19,8 +18,9 @@ from typing import Any, NamedTuple
 
 from tritium import knobs
 from tritium.diagnostics import warn
+from tritium.ir.digest import digest
 
-MAGIC = b"tritium kernel 1\n"
+MAGIC = b"tritium kernel 2\n"
 SUFFIX = ".kernel"
 MANIFEST_SUFFIX = ".manifest"
 """Of what leads to a kernel without tracing it (``runtime.manifest``)."""
@@ -28,7 +28,7 @@ HOST_SUFFIX = ".host"
 """Of code that runs beside kernels."""
 KINDS = {SUFFIX: "kernel", MANIFEST_SUFFIX: "manifest", HOST_SUFFIX: "host"}
 FOLDER = "kernels"
-_DIGEST = hashlib.sha256().digest_size
+_DIGEST = digest().digest_size
 # The rooms whose text decides what code comes out for a kernel, and what an entry holds.
 _COMPILER = ("backends", "frontend", "ir", "language", "ops", "passes", "runtime")
 _MOST_BYTES = 1 << 28
@@ -76,7 +76,7 @@ def compiler_hash() -> str:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     files = [each for room in _COMPILER for each in _sources(package, room)]
     files.sort()
-    listing = hashlib.sha256(package.encode())
+    listing = digest(package.encode())
     latest = 0.0
     for name, status in files:
         numbers = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
@@ -87,11 +87,11 @@ def compiler_hash() -> str:
     known = load(listing.hexdigest(), HOST_SUFFIX)
     if known is not None and isinstance(known.facts.get("compiler"), str):
         return str(known.facts["compiler"])
-    digest = hashlib.sha256()
+    text = digest()
     for name, _ in files:
         with open(os.path.join(package, name), "rb") as stream:
-            digest.update(name.encode() + b"\0" + stream.read() + b"\0")
-    found = digest.hexdigest()
+            text.update(name.encode() + b"\0" + stream.read() + b"\0")
+    found = text.hexdigest()
     # A file that has just been written may be written again in the same tick of its clock.
     if time.time() > latest + _SETTLED:
         store(listing.hexdigest(), Entry({"compiler": found, "entry": "compiler"}, {}), HOST_SUFFIX)
@@ -110,10 +110,10 @@ def _sources(package: str, folder: str) -> Iterator[tuple[str, os.stat_result]]:
 
 def key(*parts: str) -> str:
     """The name of an entry that depends on all ``parts`` and on the compiler itself."""
-    digest = hashlib.sha256(compiler_hash().encode())
+    name = digest(compiler_hash().encode())
     for part in parts:
-        digest.update(b"\0%d\0" % len(part.encode()) + part.encode())
-    return digest.hexdigest()
+        name.update(b"\0%d\0" % len(part.encode()) + part.encode())
+    return name.hexdigest()
 
 
 def folder() -> str:
@@ -206,20 +206,20 @@ def _foreign(status: os.stat_result, sticky: bool = False) -> str:
 
 
 def encode(entry: Entry) -> bytes:
-    """An entry as a file: magic, SHA-256 of the rest, length of the head, head, sections."""
+    """An entry as a file: magic, digest of the rest, length of the head, head, sections."""
     packed = {name: zlib.compress(data, 1) for name, data in entry.sections.items()}
     head = json.dumps(
         {"facts": entry.facts, "sections": [[name, len(data)] for name, data in packed.items()]}
     ).encode()
     body = len(head).to_bytes(8, "little") + head + b"".join(packed.values())
-    return MAGIC + hashlib.sha256(body).digest() + body
+    return MAGIC + digest(body).digest() + body
 
 
 def decode(data: bytes) -> Entry | None:
     """The entry in a file, None for one that is damaged or of another format."""
     start = len(MAGIC) + _DIGEST
     body = memoryview(data)[start:]
-    if data[: len(MAGIC)] != MAGIC or hashlib.sha256(body).digest() != data[len(MAGIC) : start]:
+    if data[: len(MAGIC)] != MAGIC or digest(body).digest() != data[len(MAGIC) : start]:
         return None
     # From here on it is what ``encode`` wrote.
     at = 8 + int.from_bytes(body[:8], "little")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import hashlib
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from tritium.frontend import specialize
 from tritium.frontend.fingerprint import fingerprint, is_missing, lookup
+from tritium.ir.digest import digest
 from tritium.ops.callable import DeviceFunction
 from tritium.ops.constexpr import constexpr
 from tritium.ops.source import capture
@@ -266,17 +266,17 @@ def _find(module: str, name: str) -> Any:
 
 def _cache_key(function: DeviceFunction, above: tuple[DeviceFunction, ...]) -> str:
     source = capture(function.fn)
-    digest = hashlib.sha256(f"{source.text}\0{source.first_line}".encode())
+    key = digest(f"{source.text}\0{source.first_line}".encode())
     code = function.fn.__code__
     for name in sorted({*code.co_names, *code.co_freevars}):
         value = lookup(function, name)
         if is_missing(value):
             continue
         if isinstance(value, DeviceFunction) and value not in (function, *above):
-            digest.update(f"\0{name}={_cache_key(value, (function, *above))}".encode())
+            key.update(f"\0{name}={_cache_key(value, (function, *above))}".encode())
         elif isinstance(value, constexpr):
-            digest.update(f"\0{name}={fingerprint(value)}".encode())
-    return digest.hexdigest()
+            key.update(f"\0{name}={fingerprint(value)}".encode())
+    return key.hexdigest()
 
 
 @overload
