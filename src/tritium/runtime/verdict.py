@@ -27,8 +27,9 @@ from .binder import Bound
 if TYPE_CHECKING:
     from .jit import JITFunction
 
-ONLY_COMPILED = frozenset({"E0102", "E0111"})
-"""Messages about what only the compiler refuses: globals that may change, calls of plain Python."""
+NO_BETTER = frozenset({"E0102", "E0111", "E0117"})
+"""Messages that don't stand in for the interpreter's own: about globals that may change and calls
+of plain Python, which only the compiler refuses, and those that hand on an exception of Python."""
 
 
 def refuse_read_only(kernel: JITFunction, bound: Bound) -> None:
@@ -57,7 +58,7 @@ def compilers_words(kernel: JITFunction, bound: Bound, problem: TritiumError) ->
     said = _compiled(kernel, bound) if problem.loc is not None else None
     if not isinstance(said, TritiumError) or isinstance(said, UnsupportedLanguageConstruct):
         return problem
-    if said.code in ONLY_COMPILED or not _covers(problem.loc, said.loc):
+    if said.code in NO_BETTER or not _covers(problem.loc, said.loc):
         return problem
     return said
 
