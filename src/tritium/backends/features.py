@@ -82,8 +82,8 @@ _NEEDS: dict[str, tuple[str, ...]] = {
     "llvm.x86.": ("unlisted",),
 }
 
-_INTRINSIC = re.compile(r"@(llvm\.(?:x86|aarch64)\.[\w.]+)")
-_SCALABLE = re.compile(r"<vscale x")
+# Not compiled before it is needed: a warm start doesn't.
+_INTRINSIC = r"@(llvm\.(?:x86|aarch64)\.[\w.]+)"
 
 
 def cpu_features(cpu: str) -> frozenset[str]:
@@ -97,10 +97,10 @@ def missing_features(text: str, features: Set[str]) -> dict[str, list[str]]:
     An intrinsic that no entry covers needs "unlisted", which no CPU has.
     """
     absent: dict[str, list[str]] = {}
-    for name in sorted(set(_INTRINSIC.findall(text))):
+    for name in sorted(set(re.findall(_INTRINSIC, text))):
         prefix = max(filter(name.startswith, _NEEDS), key=len)
         if needs := [feature for feature in _NEEDS[prefix] if feature not in features]:
             absent[name] = needs
-    if "sve" not in features and _SCALABLE.search(text):
+    if "sve" not in features and "<vscale x" in text:
         absent["<vscale x ...>"] = ["sve"]
     return absent

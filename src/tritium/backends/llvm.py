@@ -21,9 +21,8 @@ import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from .features import cpu_features, missing_features
 
@@ -61,8 +60,7 @@ class LLVMError(RuntimeError):
         self.ir = ir
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """What code is generated for.
 
     `features` is LLVM's string ("+avx2,-avx512f"), `feature_set` what the CPU is known to have,
@@ -239,7 +237,7 @@ def timed(times: Times | None, phase: str) -> Iterator[None]:
         times[phase] = times.get(phase, 0.0) + time.perf_counter() - start
 
 
-_UNSUPPORTED_ROUNDING = re.compile(
+_UNSUPPORTED_ROUNDING = (
     r"fptrunc [^\n]* to (<\d+ x )?bfloat|fptrunc [^\n]*double[^\n]* to (<\d+ x )?half"
 )
 
@@ -252,7 +250,7 @@ def check_features(text: str, target: Target) -> None:
     if absent := missing_features(text, target.feature_set):
         names = "; ".join(f"{name} needs {' '.join(needs)}" for name, needs in absent.items())
         raise LLVMError(f"{target.cpu} lacks features: {names}", text)
-    if target.architecture == "x86_64" and (found := _UNSUPPORTED_ROUNDING.search(text)):
+    if target.architecture == "x86_64" and (found := re.search(_UNSUPPORTED_ROUNDING, text)):
         raise LLVMError(f"x86 has no instruction for `{found.group()}`", text)
 
 

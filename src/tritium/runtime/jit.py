@@ -6,8 +6,7 @@ import collections
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from tritium.frontend import specialize
 from tritium.frontend.fingerprint import fingerprint, is_missing, lookup
@@ -44,8 +43,7 @@ class KernelInterface(Generic[T]):
         return self.run(*given, grid=grid, warmup=True, **named)
 
 
-@dataclass(frozen=True)
-class KernelParam:
+class KernelParam(NamedTuple):
     """A parameter of a kernel, as Triton describes it."""
 
     num: int
