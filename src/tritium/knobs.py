@@ -557,7 +557,9 @@ class Compilation(Group):
         default=False,
     )
     time_passes: Knob[bool] = Flag(
-        "Print on stderr how long each pass took.", "TRITIUM_TIME_PASSES", default=False
+        "Print on stderr how long each phase of a compilation took.",
+        "TRITIUM_TIME_PASSES",
+        default=False,
     )
     verify: Knob[bool] = Flag("Verify the IR after each pass.", "TRITIUM_VERIFY", default=False)
     front_end_debugging: Knob[bool] = Flag(

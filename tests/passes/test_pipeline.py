@@ -110,16 +110,6 @@ def test_an_invalid_kernel_is_refused_before_any_pass() -> None:
     assert caught.value.code == "E0301"
 
 
-def test_times_are_told_where_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    with knobs.compilation.scope():
-        run_pipeline(parse_function(TEXT), "dce")
-        assert capsys.readouterr().err == ""
-        knobs.compilation.time_passes = True
-        run_pipeline(parse_function(TEXT), "cse,dce")
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.split(" took ")[0] for line in lines] == ["f: cse", "f: dce"]
-
-
 def test_a_pass_has_one_name() -> None:
     with pytest.raises(ValueError, match="defined twice"):
         register_pass("cse")(PASSES["cse"].run)

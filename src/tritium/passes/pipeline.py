@@ -7,7 +7,6 @@ text: ``canonicalize{disable = ("add-zero",)}``; they are the fields of the pass
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -109,9 +108,8 @@ def run_pipeline(
     """Run the passes that ``text`` names, one after the other, on a kernel in place.
 
     ``check`` verifies the IR before the first and after each pass; None asks
-    ``knobs.compilation.verify``. ``after`` is called after each pass. Under
-    ``knobs.compilation.time_passes``, tells on stderr how long each took. Raises E0303 for a bad
-    text, E0301 where the kernel isn't valid to begin with, InternalError where a pass broke it.
+    ``knobs.compilation.verify``. ``after`` is called after each pass. Raises E0303 for a bad text,
+    E0301 where the kernel isn't valid to begin with, InternalError where a pass broke it.
     """
     steps = parse_pipeline(text)
     if check is None:
@@ -127,16 +125,7 @@ def run_pipeline(
             _check(function, step)
         if after is not None:
             after(step, function)
-    if knobs.compilation.time_passes:
-        _tell(function, runs)
     return runs
-
-
-def _tell(function: Function, runs: list[PassRun]) -> None:
-    for run in runs:
-        note = "" if run.changed else ", nothing to do"
-        line = f"{function.name}: {run.step} took {run.seconds * 1e3:.2f} ms{note}"
-        print(line, file=sys.stderr)
 
 
 def _check(function: Function, step: Step) -> None:

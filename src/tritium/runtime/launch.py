@@ -161,7 +161,8 @@ def _code(
             function = traced.function
             found = manifest.Found(function_text(function), traced.dependencies)
         if key is not None:
-            manifest.keep(key, kernel, *found)
+            with llvm.timed(times, "store"):
+                manifest.keep(key, kernel, *found)
     code = native.NativeCode(
         kernel.__name__,
         found.ir,

@@ -107,6 +107,7 @@ class NativeCode:
         self._function = function
         self._optimised = False
         self._versions: dict[bool, Version] = {}
+        self._reported: Times = {}
         self._pack = _packer(types)
 
     @property
@@ -146,15 +147,21 @@ class NativeCode:
         return made
 
     def _make(self, disjoint: bool) -> Version:
-        name = self._key(disjoint)
-        found = None if knobs.compilation.always_compile else cache.load(name)
-        kernel = None if found is None else _restored(found)
+        with llvm.timed(self.times, "look up"):
+            name = self._key(disjoint)
+            found = None if knobs.compilation.always_compile else cache.load(name)
+            kernel = None if found is None else _restored(found)
         cached = kernel is not None
         if kernel is None:
             kernel = self._guarded("compiling", lambda: self._compile(disjoint))
-            cache.store(name, _kept(self.name, kernel))
+            with llvm.timed(self.times, "store"):
+                cache.store(name, _kept(self.name, kernel))
         made = kernel
-        library = self._guarded("linking", lambda: llvm.link(made.object, [made.entry]))
+        library = self._guarded(
+            "linking", lambda: llvm.link(made.object, [made.entry], times=self.times)
+        )
+        if knobs.compilation.time_passes:
+            self._report(disjoint)
         told = record(library.address(made.entry), made.scratch_bytes)
         return Version(made, library, told, cached)
 
@@ -165,6 +172,17 @@ class NativeCode:
             self._after_passes(), self.target, disjoint=disjoint, times=self.times
         )
         return Code(*(getattr(made, name) for name in Code._fields))
+
+    def _report(self, disjoint: bool) -> None:
+        from . import timing
+
+        news = {
+            phase: seconds - self._reported.get(phase, 0.0)
+            for phase, seconds in self.times.items()
+            if seconds != self._reported.get(phase)
+        }
+        self._reported = dict(self.times)
+        timing.report(self.name if disjoint else f"{self.name}, where arrays overlap", news)
 
     def _after_passes(self) -> Function:
         from tritium.passes import run_pipeline

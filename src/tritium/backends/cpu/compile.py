@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,10 +53,14 @@ def symbol_of(function: Function) -> str:
     return f"{function.name}.kernel"
 
 
-def write_module(function: Function, target: Target, *, disjoint: bool) -> KernelWriter:
-    """The kernel as LLVM IR, not yet optimised."""
-    writer = KernelWriter(function, target, disjoint=disjoint, name=symbol_of(function))
-    writer.write()
+def write_module(
+    function: Function, target: Target, *, disjoint: bool, times: Times | None = None
+) -> KernelWriter:
+    """The kernel as LLVM IR, not yet optimised. Adds seconds by phase to ``times``."""
+    with llvm.timed(times, "plan"):
+        writer = KernelWriter(function, target, disjoint=disjoint, name=symbol_of(function))
+    with llvm.timed(times, "emit"):
+        writer.write()
     return writer
 
 
@@ -69,11 +72,9 @@ def compile_kernel(
     ``disjoint``: distinct pointer parameters (``alias_pairs``) are known not to overlap, so loads
     may move past stores to other parameters. Adds seconds by phase to ``times``.
     """
-    started = time.perf_counter()
-    writer = write_module(function, target, disjoint=disjoint)
-    text = writer.module.text()
-    if times is not None:
-        times["emit"] = times.get("emit", 0.0) + time.perf_counter() - started
+    writer = write_module(function, target, disjoint=disjoint, times=times)
+    with llvm.timed(times, "emit"):
+        text = writer.module.text()
     module: Any = llvm.optimise(text, target, times)
     return CpuKernel(
         object=llvm.emit_object(module, times),
