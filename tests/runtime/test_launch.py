@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -269,6 +270,29 @@ def test_interpret_holds_for_its_thread_and_decorates() -> None:
 
     work()
     assert seen == [True, False]
+
+
+@tritium.jit
+def typo_kernel(x):
+    tl.store(x, tl.laod(x))
+
+
+@pytest.mark.parametrize("name", ["native", "interpreted"])
+def test_tracebacks_leave_out_the_compiler(name: str) -> None:
+    launch = typo_kernel if name == "native" else typo_kernel.interpret
+
+    def frames() -> list[str]:
+        with pytest.raises(TritiumError) as caught:
+            launch[(1,)](np.zeros(1, np.float32))
+        every = traceback.extract_tb(caught.value.__traceback__)
+        return [frame.name if frame.filename == __file__ else "ours" for frame in every]
+
+    kernel = [] if name == "native" else ["typo_kernel"]
+    assert [each for each in frames() if each != "ours"] == ["frames", *kernel]
+    assert frames().count("ours") <= 3
+    with knobs.compilation.scope():
+        knobs.compilation.front_end_debugging = True
+        assert frames().count("ours") > 3
 
 
 def test_the_default_device() -> None:

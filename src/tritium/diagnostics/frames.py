@@ -6,7 +6,7 @@ import itertools
 import linecache
 import os
 import sys
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 
 from .loc import Loc
 
@@ -19,6 +19,19 @@ def outside(frame: FrameType | None) -> FrameType | None:
     while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     return frame
+
+
+def foreign(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of Tritium's code; None where it has no other."""
+    kept = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(PACKAGE):
+            kept.append(trace)
+        trace = trace.tb_next
+    rest: TracebackType | None = None
+    for each in reversed(kept):
+        rest = TracebackType(rest, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    return rest
 
 
 def character(text: str, offset: int) -> int:

@@ -6,15 +6,16 @@ import ast
 import linecache
 import sys
 
+from tritium import knobs
 from tritium.diagnostics import Loc, TritiumError
-from tritium.diagnostics.frames import character, outside, place
+from tritium.diagnostics.frames import character, foreign, outside, place
 
 
 class placing:
     """A ``with`` block that gives the errors of a launch their place, unless they have one.
 
     That is the argument at fault, else the whole call. ``names`` are the kernel's parameters in
-    order.
+    order. Tracebacks lose the compiler's frames and keep the user's.
     """
 
     def __init__(self, names: list[str]) -> None:
@@ -24,8 +25,15 @@ class placing:
         pass
 
     def __exit__(self, kind: object, problem: object, trace: object) -> None:
-        if isinstance(problem, TritiumError) and problem.loc is None:
+        if not isinstance(problem, TritiumError):
+            return
+        if problem.loc is None:
             problem.loc = launch_loc(problem.argument, self.names)
+        if not knobs.compilation.front_end_debugging:
+            if problem.__cause__ is not None:
+                problem.__cause__.__traceback__ = foreign(problem.__cause__.__traceback__)
+            # Python 3.10 forgets what is assigned to the traceback of an exception on its way.
+            raise problem.with_traceback(foreign(problem.__traceback__))
 
 
 def launch_loc(argument: str | None = None, names: list[str] | None = None) -> Loc | None:
