@@ -146,6 +146,13 @@ def test_no_arrangement_found_at_random_is_better() -> None:
             assert (best.wavefronts, best.instructions) <= (found.wavefronts, found.instructions)
 
 
+def test_elements_of_one_access_are_in_one_pass() -> None:
+    alone = LinearLayout.from_bases({REGISTER: [(1,), (2,), (4,)], LANE: [(0,)] * 5}, {"dim0": 8})
+    shared = LinearLayout.identity(8, OFFSET, "dim0")
+    found = Arrangement.of(alone, alone, shared, 32)
+    assert (found.store.width, found.offset_bits, found.repeatable) == (4, 3, 1)
+
+
 def test_the_same_layout_moves_nothing() -> None:
     layout = Blocked((1, 4), (4, 8), (4, 1), (1, 0)).layout((64, 64))
     plan = check(layout, layout, 32)

@@ -61,6 +61,11 @@ cells: lane:register
     )
 
 
+def test_elements_and_padding_share_no_cell() -> None:
+    layout = Blocked((4,), (32,), (1,), (0,)).layout((8,))
+    assert draw(layout, (6,)).splitlines()[2:] == ["0  0:0-1  0:2-3  1:0-1  (1:2-3)"]
+
+
 def test_one_axis_fills_lines_and_long_ones_are_cut() -> None:
     layout = Blocked((2,), (32,), (2,), (0,)).layout((256,))
     assert draw(layout, (250,), rows=2, columns=8).splitlines() == lines(

@@ -116,7 +116,8 @@ def test_split_finds_the_register_that_tells_halves_apart() -> None:
 def test_split_refuses_halves_in_other_threads() -> None:
     apart = Blocked((1, 1), (16, 2), (1, 1), (1, 0)).layout((16, 2))
     assert shapes.split(apart) is None
-    mixed = LinearLayout.from_bases({REGISTER: [(1, 1), (0, 1)]}, {"dim0": 2, "dim1": 2})
-    assert shapes.split(mixed) is None
+    for bases in ([(1, 1), (0, 1)], [(0, 1), (1, 1)]):
+        mixed = LinearLayout.from_bases({REGISTER: bases}, {"dim0": 2, "dim1": 2})
+        assert shapes.split(mixed) is None
     with pytest.raises(ValueError, match="the last axis has the extent 4, not 2"):
         shapes.split(Blocked((1, 1), (16, 2), (1, 1), (1, 0)).layout((16, 4)))

@@ -83,6 +83,13 @@ def test_registers_chosen_by_the_lane_need_no_shuffle() -> None:
     assert (plan.shuffles, plan.selects) == (0, 2)
 
 
+def test_lanes_that_want_the_same_read_the_same_lane() -> None:
+    source = tile(register=[1], lane=[2, 4, 8, 16, 32])
+    target = tile(register=[1, 2], lane=[0, 4, 8, 16, 32])
+    plan = shuffled(source, target)
+    assert (plan.shuffles, plan.selects) == (4, 0)
+
+
 def test_warps_that_hold_copies_choose_their_part() -> None:
     source = tile(register=[1, 2], lane=[4, 8, 16, 32, 64], warp=[0])
     target = tile(register=[1], lane=[4, 8, 16, 32, 64], warp=[2])

@@ -117,6 +117,7 @@ ROW = Blocked((8,), (32,), (4,), (0,))
         (1000, 32, 1000, 16, None, 4),
         (1002, 32, 1002, 16, None, 2),  # the last vector would reach into padding
         (1001, 32, 1001, 16, None, 1),
+        (1002, 32, 4096, 16, None, 2),  # however far memory goes on
     ],
 )
 def test_global_accesses_need_proof(

@@ -105,6 +105,5 @@ def reshape_keeps_index(old: Sequence[int], new: Sequence[int]) -> bool:
     return all(
         extent & (extent - 1) == 0
         for left, right in _groups(old, new)
-        if left != right
         for extent in (*left[1:], *right[1:])
     )

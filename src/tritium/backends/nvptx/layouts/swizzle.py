@@ -173,9 +173,8 @@ def _arrange(
     repeated = _common(source, target, REGISTER)
     neither = f2.Span([*fixed, *left, *right]).extend([*repeated, *every])
     pairs = [a ^ b for a, b in zip(only_left, only_right)]
-    longer = only_left if len(only_left) > len(only_right) else only_right
-    candidates = [*neither, *pairs, *longer[len(pairs) :], *both, *only_left]
-    rows = f2.Span(fixed).extend(candidates, wanted)
+    # Enough if a phase of each side fits into one row of banks; else lanes end up in rows as well.
+    rows = f2.Span(fixed).extend([*neither, *pairs], wanted)
     banks = f2.Span([*fixed, *rows]).extend([*left, *right, *every])
     in_registers = f2.Span(repeated)
     rows.sort(key=in_registers.__contains__)
