@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bdb
 import collections
+import pathlib
 import pickle
 import sys
 import warnings
@@ -765,3 +766,15 @@ def test_numbers_of_a_type_that_numpy_lacks() -> None:
         note=lambda *values: SEEN.extend(values),
     )
     assert SEEN == [1.875, True, "1.875", "1.875"]
+
+
+def test_long_expressions(tmp_path: pathlib.Path) -> None:
+    """Longer than Python's usual limit of recursion allows for walking the syntax tree."""
+    text = f"def kernel(x):\n    tl.store(x, {' + '.join(['1'] * 900)})\n"
+    path = tmp_path / "long.py"
+    path.write_text(text)
+    names: dict[str, Any] = {"tl": tl}
+    exec(compile(text, path, "exec"), names)
+    x = np.zeros(1, np.int32)
+    launch(jit(names["kernel"]), (1,), x=x)
+    assert x[0] == 900

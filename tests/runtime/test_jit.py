@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import pickle
 import subprocess
@@ -359,3 +360,20 @@ def test_parameters_for_any_keyword_are_refused() -> None:
     with pytest.raises(TritiumError, match=r"\*\*rest") as caught:
         tritium.jit(kernel)
     assert caught.value.code == "E0110"
+
+
+@pytest.mark.parametrize("what", [5, "kernel", len, int, functools.partial(print, 1)], ids=repr)
+def test_only_functions_are_kernels(what: Any) -> None:
+    with pytest.raises(TypeError, match="jit needs a Python function") as caught:
+        tritium.jit(what)
+    assert isinstance(caught.value, TritiumError)
+
+
+def test_decorators_in_the_wrong_order() -> None:
+    tuned = tritium.autotune(configs=[tritium.Config({})], key=[])(double)
+    with pytest.raises(TritiumError, match="above @jit"):
+        tritium.jit(tuned)
+    for decorator in (tritium.autotune(configs=[], key=[]), tritium.heuristics({})):
+        with pytest.raises(TritiumError, match="needs a kernel") as caught:
+            decorator(plain)
+        assert caught.value.code == "E0204"

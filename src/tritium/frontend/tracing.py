@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +13,7 @@ from tritium.ir.tracer import tracing
 from tritium.ops.callable import DeviceFunction
 from tritium.ops.control import Return
 from tritium.ops.python import wrap
+from tritium.ops.recursion import deep_recursion
 from tritium.ops.source import capture
 from tritium.ops.tile import Tile
 from tritium.ops.tuples import TileTuple
@@ -30,9 +29,6 @@ from .specialize import (
     specialize_arg,
 )
 from .tracer import CompileTracer, TraceOptions
-
-RECURSION_LIMIT = 10_000
-"""Python frames while a kernel is visited: kernel functions may call one another deeply."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +66,7 @@ def trace(
     tracer = CompileTracer(made.body.block, options)
     tracer.dependencies.enter(function, None)
     tracer.dependencies.arguments(constants)
-    with tracing(tracer), _deep_recursion:
+    with tracing(tracer), deep_recursion:
         ended = tracer.run(function, values, None)
         end = Return()
         end.loc = ended.loc or made.loc
@@ -115,28 +111,3 @@ def _value(spec: Spec, arguments: Iterator[Any]) -> Any:
     if isinstance(spec, TupleSpec):
         return TileTuple((_value(each, arguments) for each in spec.elements), spec.fields)
     return Tile(next(arguments))
-
-
-class _DeepRecursion:
-    """Raises Python's recursion limit while at least one thread compiles."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._before = 0
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._users:
-                self._before = sys.getrecursionlimit()
-                sys.setrecursionlimit(max(self._before, RECURSION_LIMIT))
-            self._users += 1
-
-    def __exit__(self, *raised: object) -> None:
-        with self._lock:
-            self._users -= 1
-            if not self._users:
-                sys.setrecursionlimit(self._before)
-
-
-_deep_recursion = _DeepRecursion()

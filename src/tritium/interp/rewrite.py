@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from tritium.diagnostics import InternalError, error
 from tritium.ops.callable import is_constexpr_annotation
 from tritium.ops.python import SYMBOLS
+from tritium.ops.recursion import deep_recursion
 from tritium.ops.source import FunctionSource, capture
 
 from . import support
@@ -59,7 +60,9 @@ def rewritten(function: Callable[..., Any]) -> FunctionType:
 
 def _copy(function: FunctionType) -> FunctionType:
     old = function.__code__
-    code = _compile(capture(function), old, _Rewriter(_static_names(function)))
+    source, rewriter = capture(function), _Rewriter(_static_names(function))
+    with deep_recursion:
+        code = _compile(source, old, rewriter)
     cells = dict(zip(old.co_freevars, function.__closure__ or ()))
     made = FunctionType(
         code,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import update_wrapper
+from types import FunctionType
 from typing import Any
 
 from tritium.diagnostics import error
@@ -29,16 +30,17 @@ class DeviceFunction:
     """A Python function written in the kernel language.
 
     The front end inlines calls to it; in eager mode its rewritten copy runs. ``tritium.jit``
-    makes a subclass that can also be launched. Raises E0110 for a ``**keywords`` parameter.
+    makes a subclass that can also be launched. Raises E0204 for anything but a Python
+    function.
     """
 
     def __init__(self, fn: Callable[..., Any], *, noinline: bool = False) -> None:
+        if not isinstance(inspect.unwrap(fn), FunctionType):
+            kind = f"{type(fn).__name__} object"
+            raise error("E0204", op="jit", expected="a Python function", got=kind, hint="")
         self.fn = fn
         self.noinline = noinline
         self.python_signature = inspect.signature(fn)
-        for name, parameter in self.python_signature.parameters.items():
-            if parameter.kind is parameter.VAR_KEYWORD:
-                raise error("E0110", construct=f"the parameter **{name}", hint="name each keyword")
         self.constexpr_names = frozenset(
             name
             for name, parameter in self.python_signature.parameters.items()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import collections
 import importlib
 import inspect
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
+from tritium import knobs
+from tritium.diagnostics import error
 from tritium.frontend import specialize
 from tritium.frontend.fingerprint import fingerprint, is_missing, lookup
 from tritium.ir.digest import digest
@@ -15,10 +18,11 @@ from tritium.ops.callable import DeviceFunction
 from tritium.ops.constexpr import constexpr
 from tritium.ops.source import capture
 
-from . import callsite, launch
+from . import callsite, fastcall, launch
 from .arrays import MockTensor
-from .binder import Binder, GridLike
+from .binder import Binder, Bound, GridLike
 from .compiled import CompiledKernel
+from .fastcall import Fast
 
 T = TypeVar("T")
 Hook = Callable[..., object]
@@ -74,7 +78,57 @@ class _Interpreted(KernelInterface[Any]):
             launch.run(self.kernel, args, keywords, grid, warmup, interpret=True)
 
 
-class JITFunction(DeviceFunction, KernelInterface[Any]):
+class _Kernels(dict[Any, CompiledKernel]):
+    """The compiled code of a kernel. What is taken out of it isn't launched any more."""
+
+    def __init__(self, kernel: JITFunction) -> None:
+        super().__init__()
+        self._kernel = weakref.ref(kernel)
+
+    def _forget(self) -> None:
+        kernel = self._kernel()
+        if kernel is not None:
+            kernel.forget_launches()
+
+    def __setitem__(self, key: Any, value: CompiledKernel) -> None:
+        if key in self:
+            self._forget()
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        super().__delitem__(key)
+        self._forget()
+
+    def pop(self, *args: Any) -> Any:
+        self._forget()
+        return super().pop(*args)
+
+    def popitem(self) -> tuple[Any, CompiledKernel]:
+        self._forget()
+        return super().popitem()
+
+    def clear(self) -> None:
+        super().clear()
+        self._forget()
+
+    def update(self, *args: Any, **keywords: Any) -> None:
+        super().update(*args, **keywords)
+        self._forget()
+
+
+class _Watched(type):
+    """The type of ``JITFunction``: native launches notice functions that are put in its place."""
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        knobs.advance()
+
+    def __delattr__(cls, name: str) -> None:
+        super().__delattr__(name)
+        knobs.advance()
+
+
+class JITFunction(DeviceFunction, KernelInterface[Any], metaclass=_Watched):
     """A kernel: launched with ``kernel[grid](...)``, and callable from other kernels.
 
     ``frozen_globals``: raise where a global that was compiled in has changed, as Triton does,
@@ -93,6 +147,9 @@ class JITFunction(DeviceFunction, KernelInterface[Any]):
         launch_metadata: Callable[..., dict[str, Any]] | None = None,
     ) -> None:
         super().__init__(fn, noinline=bool(noinline))
+        for name, parameter in self.python_signature.parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                raise error("E0110", construct=f"the parameter **{name}", hint="name each keyword")
         self.version = version
         self.do_not_specialize = tuple(do_not_specialize or ())
         self.do_not_specialize_on_alignment = tuple(do_not_specialize_on_alignment or ())
@@ -103,9 +160,11 @@ class JITFunction(DeviceFunction, KernelInterface[Any]):
         self.kernel = None
         self.module = fn.__module__
         self.pre_run_hooks: list[Hook] = []
-        self.kernels: dict[Any, CompiledKernel] = {}
+        self.kernels: dict[Any, CompiledKernel] = _Kernels(self)
         """Compiled code by specialisation and options."""
         self._binder: Binder | None = None
+        self._fast = Fast(self, self._launch)
+        self._launches: Callable[[GridLike], Callable[..., Any]] = self._by_python
 
     # ---- launching -------------------------------------------------------------------------------
 
@@ -118,6 +177,53 @@ class JITFunction(DeviceFunction, KernelInterface[Any]):
         """
         with callsite.placing(self.arg_names):
             return launch.run(self, args, keywords, grid, warmup)
+
+    def __getitem__(self, grid: GridLike) -> Callable[..., Any]:
+        """As ``KernelInterface`` says; native code once there is some for this kernel."""
+        return self._launches(grid)
+
+    def _by_python(self, grid: GridLike) -> Callable[..., Any]:
+        return lambda *args, **keywords: self.run(*args, grid=grid, warmup=False, **keywords)
+
+    def _launch(self, grid: GridLike, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        return self.run(*args, grid=grid, warmup=False, **keywords)
+
+    def launched(
+        self,
+        bound: Bound,
+        compiled: CompiledKernel,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+    ) -> None:
+        """Note that a launch by Python went well: native code may do the next one like it."""
+        fast = self._fast
+        written = fast.worth_writing() and fast.write(bound, compiled, args, keywords)
+        if written and self._launches == self._by_python and self._is_usual():
+            self._launches = fast.maker()
+
+    def _is_usual(self) -> bool:
+        """Whether nobody has put functions of his own in the place of those of this class."""
+        kind = type(self)
+        return (
+            kind.run is JITFunction.run
+            and kind.__getitem__ is JITFunction.__getitem__
+            and "run" not in vars(self)
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if not name.startswith("_"):
+            self.forget_launches()
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        self.forget_launches()
+
+    def forget_launches(self) -> None:
+        """Have Python look at the next launches, whatever is known of earlier ones."""
+        if "_launches" in vars(self):
+            self._fast.forget()
+            self._launches = self._by_python
 
     @property
     def interpret(self) -> KernelInterface[Any]:
@@ -242,6 +348,12 @@ class JITFunction(DeviceFunction, KernelInterface[Any]):
         return self
 
 
+_RUN = JITFunction.run, JITFunction.__getitem__, JITFunction._launch
+fastcall.CONDITIONS.append(
+    lambda: (JITFunction.run, JITFunction.__getitem__, JITFunction._launch) == _RUN
+)
+
+
 def _annotation_text(annotation: Any) -> str:
     if annotation is inspect.Parameter.empty:
         return ""
@@ -297,10 +409,24 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     position, whose values (or only their being multiples of 16) are not compiled in. ``repr`` names
     a specialisation, ``launch_metadata`` describes a launch for hooks, ``debug`` keeps assertions,
     ``noinline`` asks not to inline the function where others call it, ``version`` is a mark of the
-    user's.
+    user's. Raises E0204 for anything but a function, E0110 for a ``**keywords`` parameter.
     """
     if fn is None:
         return lambda function: jit(function, **options)
     if isinstance(fn, JITFunction):
         fn = fn.fn
+    if isinstance(fn, KernelInterface):
+        kind = type(fn).__name__
+        hint = "put the other decorators above @jit"
+        raise error("E0204", op="jit", expected="a function", got=f"{kind} object", hint=hint)
     return JITFunction(fn, **options)
+
+
+def parameter_names(kernel: Any, decorator: str) -> list[str]:
+    """Of the kernel that a decorator is put on. Raises E0204 for anything but a kernel."""
+    if not isinstance(kernel, KernelInterface):
+        kind = f"{type(kernel).__name__} object"
+        hint = f"put @{decorator} above @jit"
+        raise error("E0204", op=decorator, expected="a kernel", got=kind, hint=hint)
+    names: list[str] = kernel.arg_names  # type: ignore[attr-defined]
+    return names

@@ -13,7 +13,7 @@ from tritium import knobs
 from tritium.diagnostics import error
 from tritium.runtime import callsite
 from tritium.runtime.errors import AutotunerError
-from tritium.runtime.jit import JITFunction, KernelInterface
+from tritium.runtime.jit import JITFunction, KernelInterface, parameter_names
 
 from .config import Config
 
@@ -198,7 +198,7 @@ def autotune(
     def decorate(fn: Any) -> Autotuner:
         return Autotuner(
             fn,
-            fn.arg_names,
+            parameter_names(fn, "autotune"),
             configs,
             key,
             reset_to_zero,

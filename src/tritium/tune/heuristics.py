@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tritium.runtime.jit import KernelInterface
+from tritium.runtime.jit import KernelInterface, parameter_names
 
 Rule = Callable[[dict[str, Any]], Any]
 
@@ -52,4 +52,4 @@ def heuristics(values: Mapping[str, Rule]) -> Callable[[Any], Heuristics]:
         @tritium.jit
         def kernel(x_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr): ...
     """
-    return lambda fn: Heuristics(fn, fn.arg_names, values)
+    return lambda fn: Heuristics(fn, parameter_names(fn, "heuristics"), values)
