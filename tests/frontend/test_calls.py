@@ -519,6 +519,13 @@ def test_builtins_refused() -> None:
 
     problem = refused(printed, "E0121", PTR, I32, at='print("n", n)')
     assert "device_print" in problem.message
+    assert "in the interpreter, print" in problem.help
+
+    @jit
+    def stopped(out):
+        breakpoint()
+
+    assert "kernel.interpret[grid]" in refused(stopped, "E0101", PTR, at="breakpoint").help
 
     @jit
     def number(out, n):
@@ -562,6 +569,7 @@ def test_math_functions_take_constants_only() -> None:
 
     problem = refused(kernel, "E0204", PTR, F32, at="f")
     assert problem.message.startswith("math.sqrt needs compile-time values")
+    assert problem.help == "on tiles, use tl.sqrt"
 
 
 def plain_function(x):
@@ -602,9 +610,15 @@ def test_what_can_not_be_called() -> None:
 
     @jit
     def module(out, n):
-        tl.store(out, np.add(n, 1))
+        tl.store(out, np.exp(n))
 
-    refused(module, "E0111", PTR, I32, at="np.add")
+    assert refused(module, "E0111", PTR, I32, at="np.exp").help == "on tiles, use tl.exp"
+
+    @jit
+    def unknown(out, n):
+        tl.store(out, np.dtype(n))
+
+    assert not refused(unknown, "E0111", PTR, I32, at="np.dtype").help
 
     kernel = define("def f(**kw):\n    pass\n@jit\ndef kernel(out):\n    jit_f()\n", jit_f=None)
     refused(kernel, "E0111", PTR, at="jit_f")

@@ -11,6 +11,7 @@ from tests.ops.harness import eager
 from tests.ops.test_shape import same, tile
 
 import tritium.language as tl
+from tritium.diagnostics import TritiumError
 from tritium.ir.dtypes import VALUES, DType
 from tritium.ops.codecs import decode
 
@@ -66,6 +67,12 @@ def test_arange_of_any_length(start: int, end: int) -> None:
     with eager():
         same(tl.arange(start, end), np.arange(start, end, dtype=np.int32))
         same(tl.arange(tl.constexpr(start), tl.constexpr(end)), np.arange(start, end))
+
+
+def test_bounds_of_numpy_are_to_be_converted() -> None:
+    with eager(), pytest.raises(TritiumError) as caught:
+        tl.arange(0, np.int64(4))
+    assert (caught.value.code, caught.value.help) == ("E0204", "convert it with int(...)")
 
 
 def test_the_largest_tile() -> None:

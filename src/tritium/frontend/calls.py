@@ -21,7 +21,7 @@ from .arguments import Argument, Arguments, nodes_of, signature_of
 from .base import Base
 from .expressions import Expressions
 from .fingerprint import in_library
-from .names import HELPER
+from .names import HELPER, counterpart
 
 
 class Calls(Expressions, Base):
@@ -126,7 +126,7 @@ class Calls(Expressions, Base):
                         op=ast.unparse(node.func),
                         expected="compile-time values",
                         got=describe(argument.value),
-                        hint="",
+                        hint=counterpart(ast.unparse(node.func)),
                     )
         args = map(plain, arguments.values)
         keywords = {name: plain(value) for name, value in arguments.keyword_values.items()}
@@ -134,8 +134,8 @@ class Calls(Expressions, Base):
 
     def _refuse_call(self, node: ast.Call, callee: Any) -> NoReturn:
         name = ast.unparse(node.func)
-        hint = ""
-        if isinstance(callee, (FunctionType, MethodType)):
+        hint = counterpart(name)
+        if not hint and isinstance(callee, (FunctionType, MethodType)):
             hint = HELPER
         elif isinstance(callee, Type):
             hint = f"convert a tile by x.to({name})"

@@ -10,6 +10,7 @@ from typing import Any
 
 from tritium.diagnostics import error
 from tritium.ops.constexpr import constexpr, unwrap
+from tritium.ops.hints import Range
 from tritium.ops.python import (
     BINARY,
     SYMBOLS,
@@ -130,7 +131,8 @@ class Expressions(Base):
         loop = node.generators[0]
         elements = self.expression(loop.iter)
         if not isinstance(elements, TileTuple):
-            self.refuse(f"a comprehension over {describe(elements)}", "go over a tuple")
+            over = "a range" if isinstance(elements, Range) else describe(elements)
+            self.refuse(f"a comprehension over {over}", "go over a tuple, or write a loop")
         own = [each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)]
         outer = {name: self.frame.scope.get(name) for name in own}
         results = []

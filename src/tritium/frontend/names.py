@@ -122,9 +122,17 @@ def _known(reads: Reads) -> Iterable[str]:
     return (*function.__globals__, *function.__code__.co_freevars, *VISIBLE)
 
 
+def counterpart(name: str) -> str:
+    """What stands for another library's function in kernels, as help; empty where nothing does."""
+    last = name.rpartition(".")[2]
+    return f"on tiles, use tl.{last}" if last in SURFACE else ""
+
+
 def _suggestion(name: str, known: Iterable[str]) -> str:
     if name in SURFACE:
         return f"write tl.{name}"
+    if name == "breakpoint":
+        return "native code can't stop: run it in the interpreter, kernel.interpret[grid](...)"
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)
     if close:
         return f"did you mean {close[0]}?"

@@ -499,7 +499,8 @@ def _remainder(x: Any, y: Any) -> Tile:
 
 
 def _power(x: Any, y: Any) -> Tile:
-    raise _no_operation("**", x, y, "tiles have no power: use tl.exp2(y * tl.log2(x))", "right")
+    hint = "tiles have no power: write x * x, or tl.exp2(y * tl.log2(x)) where x > 0"
+    raise _no_operation("**", x, y, hint, "right")
 
 
 def _matrix_product(x: Any, y: Any) -> Tile:

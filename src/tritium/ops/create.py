@@ -159,7 +159,7 @@ def static_int(name: str, value: Any, argument: str) -> int:
             op=name,
             expected=f"an integer {argument}",
             got=repr(known),
-            hint="",
+            hint="convert it with int(...)" if isinstance(known, np.integer) else "",
             argument=argument,
         )
     return known

@@ -59,6 +59,9 @@ LATER: dict[str, tuple[str, ...]] = {
 }
 """Names by the group they come with."""
 
+MEANWHILE = {"run-time prints and checks": "; in the interpreter, print and assert are Python's"}
+"""What serves until then, by group."""
+
 METHODS_LATER = frozenset(
     name
     for group in ("atomic operations", "scans, sorting and maps")
@@ -72,7 +75,8 @@ def unsupported(name: str, group: str) -> Callable[..., Any]:
     """A function of that name that raises E0121 when it is called."""
 
     def later(*args: Any, **kwargs: Any) -> Any:
-        raise error("E0121", name=name, hint=f"{group} come with a later version")
+        hint = f"{group} come with a later version{MEANWHILE.get(group, '')}"
+        raise error("E0121", name=name, hint=hint)
 
     later.__name__ = later.__qualname__ = name.rpartition(".")[2]
     later.__doc__ = f"Not supported yet: {group} come with a later version. Raises E0121."
