@@ -22,7 +22,8 @@ import operator
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, ClassVar, Generic, NamedTuple, SupportsIndex, TypeVar, overload
 
@@ -48,7 +49,10 @@ env = Environment()
 _MISSING: Any = object()
 
 # What was assigned in the scopes that this context (thread or asynchronous task) has entered.
-_scopes: ContextVar[Mapping[Group, dict[str, Any]] | None] = ContextVar("scopes", default=None)
+SCOPES: ContextVar[Mapping[Group, dict[str, Any]] | None] = ContextVar("scopes", default=None)
+
+# Counts the assignments, in scopes too: native code that relies on knobs looks at it.
+REVISION = array("Q", [0])
 
 # Assigning a knob and setting its environment variables is one step.
 _assigning = threading.RLock()
@@ -70,7 +74,7 @@ class KnobError(ArgumentValueError):
         self.expected = expected
 
 
-def _encoded(name: str) -> Any:
+def encoded(name: str) -> Any:
     """``name`` as the dictionary behind ``os.environ`` holds it."""
     return os.environ.encodekey(name) if hasattr(os.environ, "encodekey") else name
 
@@ -114,7 +118,7 @@ class Knob(abc.ABC, Generic[T]):
         self.environment = environment
         self.default = default
         self.default_text = default_text or _shown(default)
-        self._keys = tuple((name, _encoded(name)) for name in environment)
+        self._keys = tuple((name, encoded(name)) for name in environment)
 
     def __set_name__(self, owner: type[Group], name: str) -> None:
         self.name = name
@@ -272,8 +276,17 @@ class HookChain:
     """
 
     def __init__(self, reversed: bool = False) -> None:
-        self.calls: list[Callable[..., object]] = []
+        self._calls: list[Callable[..., object]] = []
         self.reversed = reversed
+
+    @property
+    def calls(self) -> list[Callable[..., object]]:
+        """The functions, in the order in which they were added: always the same list."""
+        return self._calls
+
+    @calls.setter
+    def calls(self, functions: Iterable[Callable[..., object]]) -> None:
+        self._calls[:] = functions
 
     def add(self, function: Callable[..., object]) -> None:
         """Append ``function``, unless the chain has it."""
@@ -388,7 +401,7 @@ class Group:
         What is assigned inside holds in this thread (or asynchronous task) only, and isn't written
         to the environment; ``contextvars.copy_context().run`` takes it along to another thread.
         """
-        outer = _scopes.get() or {}
+        outer = SCOPES.get() or {}
         layer = dict(outer.get(self, ()))
         names: list[str] = []
         for name, knob in self.descriptors().items():
@@ -396,17 +409,17 @@ class Group:
             if isinstance(knob, Hooks):
                 layer[name] = getattr(self, name).copy()
         variables = {name: os.environ.get(name) for name in names}
-        token = _scopes.set({**outer, self: layer})
+        token = SCOPES.set({**outer, self: layer})
         try:
             yield self
         finally:
-            _scopes.reset(token)
+            SCOPES.reset(token)
             with _assigning:
                 _restore(variables)
 
     def assigned(self, name: str) -> Any:
         """What Python assigned to a knob, in the innermost scope that did."""
-        scopes = _scopes.get()
+        scopes = SCOPES.get()
         if scopes is not None and self in scopes:
             value = scopes[self].get(name, _MISSING)
             if value is not _MISSING:
@@ -415,9 +428,10 @@ class Group:
 
     def assign(self, knob: Knob[Any], value: Any) -> None:
         """Give a knob a converted value, in the innermost scope."""
-        scopes = _scopes.get()
+        scopes = SCOPES.get()
         if scopes is not None and self in scopes:
             scopes[self][knob.name] = value
+            advance()
             return
         with _assigning:
             self._assigned[knob.name] = value
@@ -428,17 +442,26 @@ class Group:
                     before = {name: os.environ.get(name) for name in knob.environment}
                 self._inherited[knob.name] = before, text
                 _restore(dict.fromkeys(knob.environment, text))
+            advance()
 
     def revert(self, knob: Knob[Any]) -> None:
         """Take back what was assigned; its variables too, unless somebody set them since."""
-        scopes = _scopes.get()
+        scopes = SCOPES.get()
         if scopes is not None and self in scopes:
             scopes[self][knob.name] = env
+            advance()
             return
         with _assigning:
             self._assigned.pop(knob.name, None)
             before, text = self._inherited.pop(knob.name, ({}, None))
             _restore({name: old for name, old in before.items() if os.environ.get(name) == text})
+            advance()
+
+
+def advance() -> None:
+    """Say that an assignment has been made, after it was: who looked before looks again."""
+    with _assigning:
+        REVISION[0] += 1
 
 
 def _restore(variables: Mapping[str, str | None]) -> None:

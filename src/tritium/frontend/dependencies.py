@@ -98,6 +98,11 @@ class Dependencies:
         ]
         return self
 
+    @property
+    def calls_python(self) -> bool:
+        """Whether the compilation called Python functions, which may read anything."""
+        return bool(self._hosts)
+
     def changed(self) -> str | None:
         """The first name whose value is no longer what was read, None if all are."""
         for reads in self.functions.values():

@@ -84,7 +84,10 @@ def _leaves(
 
 
 class Binder:
-    """Binds the arguments of one kernel. ``rules`` say how each parameter is specialised."""
+    """Binds the arguments of one kernel. ``rules`` say how each parameter is specialised.
+
+    ``positional`` are the names of the parameters that are given by position.
+    """
 
     def __init__(
         self,
@@ -97,7 +100,7 @@ class Binder:
         self.debug = debug
         self._parameters = function.python_signature.parameters
         positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self._positional = [n for n, p in self._parameters.items() if p.kind in positional]
+        self.positional = [n for n, p in self._parameters.items() if p.kind in positional]
         variadic = [n for n, p in self._parameters.items() if p.kind is p.VAR_POSITIONAL]
         self._variadic = variadic[0] if variadic else None
 
@@ -120,17 +123,17 @@ class Binder:
     def _assign(
         self, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        if len(args) > len(self._positional) and self._variadic is None:
+        if len(args) > len(self.positional) and self._variadic is None:
             raise error(
                 "E0504",
                 kernel=self.kernel,
-                most=len(self._positional),
+                most=len(self.positional),
                 got=len(args),
                 hint=f"parameters: {', '.join(self._parameters)}",
             )
-        given = dict(zip(self._positional, args))
+        given = dict(zip(self.positional, args))
         if self._variadic is not None:
-            given[self._variadic] = tuple(args[len(self._positional) :])
+            given[self._variadic] = tuple(args[len(self.positional) :])
         options: dict[str, Any] = {}
         for name, value in keywords.items():
             if name in given:

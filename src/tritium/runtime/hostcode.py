@@ -6,7 +6,7 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from tritium import knobs
@@ -25,8 +25,13 @@ SUPPORTED = os.name == "posix" and sys.implementation.name == "cpython"
 """Whether there is such code for this platform."""
 
 
-def load(name: str, write: Writer, exports: Sequence[str]) -> Library:
-    """The code that ``write`` makes for this machine, linked to the C library and CPython."""
+def load(
+    name: str, write: Writer, exports: Sequence[str], imports: Mapping[str, int] | None = None
+) -> Library:
+    """The code that ``write`` makes for this machine, linked to the C library and CPython.
+
+    ``imports`` are addresses of other functions that it calls.
+    """
     target = llvm.host_target()
     key = cache.key("host", name, target.key, _platform())
     found = None if knobs.compilation.always_compile else cache.load(key, cache.HOST_SUFFIX)
@@ -38,7 +43,7 @@ def load(name: str, write: Writer, exports: Sequence[str]) -> Library:
         image = llvm.emit_object(llvm.optimise(module.text(), target))
         found = cache.Entry({"needed": needed, "entry": name}, {"object": image})
         cache.store(key, found, cache.HOST_SUFFIX)
-    addresses = {each: _address(each) for each in found.facts["needed"]}
+    addresses = {each: _address(each) for each in found.facts["needed"]} | dict(imports or {})
     library = llvm.link(found.sections["object"], exports, addresses)
     # Threads and objects of Python may run it until the very end of the process.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))

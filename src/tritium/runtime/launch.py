@@ -74,6 +74,7 @@ def run(
     compiled = compiled_for(kernel, bound)
     if compiled is not None:
         compiled.launch(bound, extents)
+        kernel.launched(bound, compiled, args, keywords)
     return compiled
 
 

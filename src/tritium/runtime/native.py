@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import struct
 import threading
@@ -134,6 +135,15 @@ class NativeCode:
                 return True
         return False
 
+    def words(self, values: Sequence[Any]) -> list[int]:
+        """The slots that the compiled code is given for values of the run-time parameters."""
+        buffer = self._pack(values, (0, 0, 0))
+        return list(struct.unpack(f"<{len(values) + 3}Q", buffer))[: len(values)]
+
+    def linked(self, disjoint: bool) -> Version | None:
+        """A version of the code, None if it wasn't needed yet."""
+        return self._versions.get(disjoint)
+
     # ---- compiling -------------------------------------------------------------------------------
 
     def version(self, disjoint: bool) -> Version:
@@ -151,19 +161,24 @@ class NativeCode:
             name = self._key(disjoint)
             found = None if knobs.compilation.always_compile else cache.load(name)
             kernel = None if found is None else _restored(found)
-        cached = kernel is not None
-        if kernel is None:
+        library = None
+        if kernel is not None:
+            # Code that can't be linked here is made anew, as a damaged entry is.
+            with contextlib.suppress(llvm.LLVMError):
+                library = self._link(kernel)
+        cached = library is not None
+        if kernel is None or library is None:
             kernel = self._guarded("compiling", lambda: self._compile(disjoint))
             with llvm.timed(self.times, "store"):
                 cache.store(name, _kept(self.name, kernel))
-        made = kernel
-        library = self._guarded(
-            "linking", lambda: llvm.link(made.object, [made.entry], times=self.times)
-        )
+            library = self._guarded("linking", functools.partial(self._link, kernel))
         if knobs.compilation.time_passes:
             self._report(disjoint)
-        told = record(library.address(made.entry), made.scratch_bytes)
-        return Version(made, library, told, cached)
+        told = record(library.address(kernel.entry), kernel.scratch_bytes)
+        return Version(kernel, library, told, cached)
+
+    def _link(self, kernel: Code) -> Library:
+        return llvm.link(kernel.object, [kernel.entry], times=self.times)
 
     def _compile(self, disjoint: bool) -> Code:
         from tritium.backends.cpu import compile_kernel
@@ -251,18 +266,22 @@ def _kept(name: str, kernel: Code) -> cache.Entry:
     return cache.Entry(facts, {"object": kernel.object, **sections})
 
 
-def _restored(entry: cache.Entry) -> Code:
+def _restored(entry: cache.Entry) -> Code | None:
     facts, sections = entry
-    return Code(
-        object=sections["object"],
-        entry=facts["entry"],
-        scratch_bytes=facts["scratch_bytes"],
-        alias_pairs=tuple((left, right) for left, right in facts["alias_pairs"]),
-        written=frozenset(facts["written"]),
-        llvm_ir=sections["llir"].decode(),
-        dump=sections["nests"].decode(),
-        slow=facts["slow"],
-    )
+    try:
+        return Code(
+            object=sections["object"],
+            entry=facts["entry"],
+            scratch_bytes=facts["scratch_bytes"],
+            alias_pairs=tuple((left, right) for left, right in facts["alias_pairs"]),
+            written=frozenset(facts["written"]),
+            llvm_ir=sections["llir"].decode(),
+            dump=sections["nests"].decode(),
+            slow=facts["slow"],
+        )
+    except (KeyError, TypeError, ValueError):
+        # Whole, but not made as this version makes them.
+        return None
 
 
 # ---- arguments -----------------------------------------------------------------------------------

@@ -111,8 +111,8 @@ class Pool:
         self._prepare = prepare(library.address("prepare"))
         # Waiting for the workers takes a while.
         self._close = prepare(library.address("close"))
-        self._ticks = ctypes.CFUNCTYPE(ctypes.c_int64)(library.address("ticks"))
-        self._frequency = self._calibrated()
+        self.ticks = ctypes.CFUNCTYPE(ctypes.c_int64)(library.address("ticks"))
+        self.frequency = self._calibrated()
         self._clear()
         self._entry = library.address("run_grid")
         # With the GIL: the code drops it itself, and leaves the exceptions of signals.
@@ -126,15 +126,15 @@ class Pool:
 
     def _calibrated(self) -> float:
         """Ticks a second."""
-        start, first = time.perf_counter(), self._ticks()
+        start, first = time.perf_counter(), self.ticks()
         while time.perf_counter() - start < _CALIBRATION:
             pass
-        return (self._ticks() - first) / (time.perf_counter() - start)
+        return (self.ticks() - first) / (time.perf_counter() - start)
 
     def _clear(self) -> None:
         ctypes.memset(self.address, 0, layout.POOL_SIZE)
         for field, seconds in self._limits.items():
-            ctypes.c_double.from_address(self.address + field).value = seconds * self._frequency
+            ctypes.c_double.from_address(self.address + field).value = seconds * self.frequency
         self._prepare(self.address)
 
     @property
@@ -147,7 +147,7 @@ class Pool:
         self._limits[getattr(layout.Pool, name)] = seconds
         if self._run is not None:
             field = self.address + getattr(layout.Pool, name)
-            ctypes.c_double.from_address(field).value = seconds * self._frequency
+            ctypes.c_double.from_address(field).value = seconds * self.frequency
 
     def close(self) -> None:
         """End the workers and wait for them; later launches run on their caller's thread."""

@@ -9,3 +9,5 @@ from __future__ import annotations
 
 POOL_FUNCTIONS = ("prepare", "run_grid", "close", "ticks")
 """What the code of the pool exports."""
+LAUNCH_FUNCTIONS = ("make", "launch")
+"""What the code of the launch exports; it imports the pool's ``run_grid``."""

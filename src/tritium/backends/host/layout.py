@@ -77,3 +77,147 @@ class Launch:
 
 
 POOL_SIZE = Worker.FIRST + Worker.MOST * Worker.SIZE
+
+
+class Process:
+    """What launches from Python have in common: addresses of CPython's objects, and the settings.
+
+    ``TENSOR`` and ``PARAMETER`` are torch's types, ``EXCHANGE`` its function that fills a DLTensor,
+    ``ARRAY`` NumPy's type; 0 where they are not to be read. ``IMPLEMENTATION`` to ``STORAGE_SIZE``
+    are offsets by which the storage of a tensor is found, ``ELEMENT_SIZE`` that in NumPy's dtype.
+
+    ``ACTIVE`` is 1 while launches may take the short way. What is looked at: ``REVISION`` (an
+    address) holds ``REVISED``, the context variable ``SCOPES`` has the value ``SCOPE``,
+    ``MODULE``'s dictionary has ``ENVIRON`` under ``ENVIRON_NAME``, its dictionary ``VARIABLES`` has
+    the values of the pairs ``WATCHED``, ``WATCHES`` of them, the lists ``ENTER`` and ``EXIT`` are
+    empty. Else ``SETTLE`` is called. ``SERIAL`` numbers what the settings mean for compilation.
+    """
+
+    INT, FLOAT, STR, TUPLE, NONE, TRUE, FALSE, ARRAY, TENSOR, PARAMETER, EXCHANGE = range(0, 88, 8)
+    IMPLEMENTATION, STORAGE, STORAGE_DATA, STORAGE_SIZE, ELEMENT_SIZE = range(88, 128, 8)
+    ACTIVE, REVISION, REVISED, SCOPES, SCOPE, MODULE, ENVIRON_NAME, ENVIRON = range(128, 192, 8)
+    VARIABLES, WATCHES, WATCHED, ENTER, EXIT, SETTLE, SERIAL, THREADS = range(192, 256, 8)
+    POOL, METHOD, DTYPE, NOTHING = range(256, 288, 8)
+    SETTLED, PERIOD = 288, 296
+    SIZE = 320
+
+
+class Kernel:
+    """A kernel that was launched: what its launches look at first.
+
+    ``HOOKS`` is the list of functions to be called before a launch. ``TABLE`` holds ``ENTRIES``
+    pairs: the object that keeps an ``Entry`` alive, and its address. ``SLOW(grid, args, keywords)``
+    launches in any case, ``RESOLVED`` does where ``grid`` is what a function has returned.
+    """
+
+    PROCESS, HOOKS, ENTRIES, TABLE, SLOW, RESOLVED, LAST_GRID, LAST_LAUNCH = range(0, 64, 8)
+    SIZE = LINE
+    MOST = 64
+
+
+class Entry:
+    """The launches of a kernel with arguments of certain kinds, given in a certain way.
+
+    ``POSITIONAL`` arguments and the ``KEYWORDS`` whose names are at ``NAMES``, each described by an
+    ``Argument`` at ``ARGUMENTS``. ``TEMPLATE`` are the ``SLOTS`` words that the compiled code is
+    given, with those of defaults. ``DISJOINT`` and ``OVERLAPPING`` are ``Record``s, the second 0
+    where that isn't compiled. ``PAIRS`` are ``PAIR_COUNT`` pairs of arguments that may overlap in
+    memory. ``GUARDS`` are ``GUARD_COUNT`` things that the compilation has read. ``PARAMETERS`` are
+    what the function of a grid is given. ``OBJECT`` is the one whose memory all this is.
+    """
+
+    SERIAL, POSITIONAL, KEYWORDS, NAMES, ARGUMENTS, SLOTS, TEMPLATE, COMPILED = range(0, 64, 8)
+    DISJOINT, OVERLAPPING, PAIR_COUNT, PAIRS, GUARD_COUNT, GUARDS = range(64, 112, 8)
+    PARAMETER_COUNT, PARAMETERS, OBJECT = 112, 120, 128
+    SIZE = 136
+    MOST_ARGUMENTS = 64
+    MOST_SLOTS = 96
+
+
+class Argument:
+    """What an argument must be, and where its value goes: ``SLOT`` is a byte offset, or -1.
+
+    By ``MODE``: ``SAME``: the object ``TAG``. ``INTEGER``: the int ``TAG``, of the kind ``LOW``.
+    ``NUMBER``: a float of the bits ``TAG``. ``TEXT``: a str equal to ``TAG``. ``NATURAL``: an int
+    of the kind ``LOW``. ``FIXED``: an integer from ``LOW`` to ``HIGH``. ``TRUTH``: a bool.
+    ``REAL``: a float, stored as 32 bits. ``SINGLE`` and ``DOUBLE``: any number, stored as 32 or 64
+    bits. ``TENSOR``: of the DLPack dtype ``TAG``, and of the dtype ``LOW`` unless that is 0.
+    ``ARRAY``: of the dtype ``TAG``, with the flags ``LOW``. Addresses have no bit of ``HIGH``.
+    """
+
+    MODE, SLOT, TAG, LOW, HIGH, RULES = range(0, 48, 8)
+    SIZE = 48
+    (
+        SAME,
+        INTEGER,
+        NUMBER,
+        TEXT,
+        NATURAL,
+        FIXED,
+        TRUTH,
+        REAL,
+        SINGLE,
+        DOUBLE,
+        TENSOR,
+        ARRAY,
+    ) = range(12)
+    BY_16, MULTIPLE, NOT_ONE, UNSIGNED = 1, 2, 4, 8
+    """Rules: whether it is a multiple of 16 matters; it must be; 1 won't do; uint64 will."""
+
+
+class Fact:
+    """What an argument is: ``VALUE`` is a number's bits or an array's address.
+
+    ``TAG`` is the DLPack dtype of a tensor, or the dtype object of an array. The bytes of the
+    storage that an array is a view of are those from ``FIRST`` to ``END``; both are 0 where they
+    aren't known.
+    """
+
+    KIND, VALUE, TAG, OBJECT, FIRST, END = range(0, 48, 8)
+    SIZE = 48
+    OTHER, INT32, INT64, UINT64, BOOL, FLOAT, NONE, TENSOR, ARRAY = range(9)
+
+
+class Call:
+    """One launch from Python on the stack; ``FACTS`` is room for a ``Fact`` of each argument."""
+
+    KERNEL, PROCESS, GRID, ARGUMENTS, POSITIONAL, NAMES, KEYWORDS, COUNT = range(0, 64, 8)
+    ENTRY, RECORD, PROGRAMS = range(64, 88, 8)
+    EXTENTS, FACTS = 88, 112
+    SIZE = FACTS + Entry.MOST_ARGUMENTS * Fact.SIZE
+
+
+class Guard:
+    """Something that a compilation has read: ``OWNER``'s ``NAME`` was ``VALUE`` (null: nothing)."""
+
+    KIND, OWNER, NAME, VALUE = range(0, 32, 8)
+    SIZE = 32
+    ITEM, CELL, ATTRIBUTE = range(3)
+
+
+class Parameter:
+    """A parameter by ``NAME``: the argument of a number, or ``VALUE`` where that is -1."""
+
+    NAME, ARGUMENT, VALUE = range(0, 24, 8)
+    SIZE = 24
+
+
+class Array:
+    """NumPy's array, as its C interface has it."""
+
+    DATA, DIMENSIONS, SHAPE, STRIDES, BASE, DTYPE, FLAGS = 16, 24, 32, 40, 48, 56, 64
+    WRITEABLE = 0x400
+
+
+class DLTensor:
+    """DLPack's description of an array."""
+
+    DATA, DEVICE, DIMENSIONS, DTYPE, SHAPE, STRIDES, BYTE_OFFSET = 0, 8, 16, 20, 24, 32, 40
+    SIZE = 48
+    CPU = 1
+    EXCHANGE = 40
+    """Where the function that fills one stands in the table of functions."""
+
+
+TYPE = 8
+"""Where an object's type stands."""

@@ -109,6 +109,16 @@ class HostBuilder(Builder):
         self.br(head)
         self.goto(after)
 
+    @contextmanager
+    def case(self, condition: V, after: Block) -> Iterator[None]:
+        """What is written in the ``with`` runs where a condition holds, and ends at ``after``."""
+        inside, below = self.new("case"), self.new("else")
+        self.cbr(condition, inside, below)
+        self.goto(inside)
+        yield
+        self.br(after)
+        self.goto(below)
+
     def null(self, pointer: V) -> V:
         """Whether a pointer is null."""
         return self.icmp("eq", pointer, const(ptr, 0))

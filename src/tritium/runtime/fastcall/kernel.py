@@ -1,0 +1,143 @@
+"""The short way of one kernel: its entries, and when a launch is worth being written down."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tritium.backends.host import layout
+from tritium.backends.host.layout import WORD
+from tritium.ops.constexpr import unwrap
+from tritium.runtime import hostcode
+from tritium.runtime.options import DEFAULTS, Options
+
+from . import objects
+from .arguments import Unusual
+from .entry import Entry
+from .process import Process, process
+
+if TYPE_CHECKING:
+    from tritium.runtime.binder import Bound
+    from tritium.runtime.compiled import CompiledKernel
+    from tritium.runtime.jit import JITFunction
+
+_FIRST = 2
+"""The launch from which on they are written down: many kernels are launched once."""
+_EAGER = 256
+"""So many launches by Python are all written down; later ones ever more rarely."""
+
+
+_WRITING = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # Another thread may have held it, which the child doesn't have.
+    os.register_at_fork(after_in_child=_WRITING._at_fork_reinit)  # type: ignore[attr-defined]
+
+
+class Fast:
+    """What native code knows of a kernel.
+
+    ``launch(grid, arguments, keywords)`` launches it by Python.
+    """
+
+    def __init__(self, kernel: JITFunction, launch: Callable[..., Any]) -> None:
+        self._kernel = kernel
+        self._launch = launch
+        self._count = 0
+        self._entries: dict[Any, Entry] = {}
+        self._process: Process | None = None
+        self._state = bytearray(layout.Kernel.SIZE)
+        self._words = (ctypes.c_uint64 * (layout.Kernel.SIZE // WORD)).from_buffer(self._state)
+        self._table = (ctypes.c_uint64 * (2 * layout.Kernel.MOST))()
+        self._kept: tuple[Any, ...] = ()
+
+    def maker(self) -> Any:
+        """The builtin function that makes a launch of a grid."""
+        self._process = shared = process()
+        resolved = _Resolved(self._launch)
+        hooks = self._kernel.pre_run_hooks
+        for field, value in (
+            (layout.Kernel.PROCESS, shared.address),
+            (layout.Kernel.HOOKS, id(hooks)),
+            (layout.Kernel.TABLE, ctypes.addressof(self._table)),
+            (layout.Kernel.SLOW, id(self._launch)),
+            (layout.Kernel.RESOLVED, id(resolved)),
+        ):
+            self._words[field // WORD] = value
+        self._kept = (hooks, resolved, shared)
+        # The list keeps the last launch that was made, and its grid.
+        return shared.maker((self._state, [None, None], self))
+
+    def worth_writing(self) -> bool:
+        """Count a launch by Python, and say whether it should be written down."""
+        self._count += 1
+        count = self._count
+        if count < _FIRST or not hostcode.SUPPORTED or not objects.python_is_readable():
+            return False
+        return count < _EAGER or count & (count - 1) == 0
+
+    def write(
+        self,
+        bound: Bound,
+        compiled: CompiledKernel,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+    ) -> bool:
+        """Write a launch down, if it is one that native code can do; whether it is."""
+        shared = process()
+        shared.look_for_torch()
+        shared.settle()
+        if not shared.active or not self._still_holds(bound, compiled, keywords):
+            return False
+        names = self._kernel.binder.positional[: len(args)]
+        given = [*zip(names, args), *keywords.items()]
+        if len(names) < len(args):
+            return False
+        rules = self._kernel.binder.rules
+        try:
+            made = Entry(shared.serial, bound, compiled, rules, given, len(args))
+        except Unusual:
+            return False
+        with _WRITING:
+            self._entries.pop(made.key, None)
+            if len(self._entries) == layout.Kernel.MOST:
+                del self._entries[next(iter(self._entries))]
+            self._entries[made.key] = made
+            self._publish()
+        return True
+
+    def _still_holds(
+        self, bound: Bound, compiled: CompiledKernel, keywords: Mapping[str, Any]
+    ) -> bool:
+        """Whether what was launched is what would be launched under the settings as recorded."""
+        kernel = self._kernel
+        given = {name: unwrap(value) for name, value in keywords.items() if name in DEFAULTS}
+        options = Options(given, kernel.__name__, kernel.debug)
+        return options == bound.options and kernel.kernels.get(bound.key) is compiled
+
+    def _publish(self) -> None:
+        """Show the entries to native code, the newest first."""
+        count = layout.Kernel.ENTRIES // WORD
+        self._words[count] = 0
+        for place, entry in enumerate(reversed(self._entries.values())):
+            self._table[2 * place] = id(entry.memory)
+            self._table[2 * place + 1] = entry.address
+        self._words[count] = len(self._entries)
+
+    def forget(self) -> None:
+        """Do away with the entries."""
+        with _WRITING:
+            self._words[layout.Kernel.ENTRIES // WORD] = 0
+            self._entries.clear()
+
+
+class _Resolved:
+    """Launches over a grid that its function has returned: that isn't called again."""
+
+    def __init__(self, launch: Callable[..., Any]) -> None:
+        self.launch = launch
+
+    def __call__(self, grid: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        return self.launch(lambda values: grid, args, keywords)

@@ -1,0 +1,199 @@
+"""What native code may read of Python's objects, of NumPy's arrays and of torch's tensors.
+
+NumPy documents the C structure of its arrays. torch gives address and dtype of a tensor through
+DLPack's table of functions, but not the storage that it is a view of, which decides whether two
+tensors overlap: its place is looked for. Everything is compared with what Python says of a few
+objects; where anything differs, such objects go through the binder.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import sysconfig
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritium.backends.host import layout
+from tritium.backends.host.layout import TYPE, WORD, DLTensor
+
+_TABLE = b"dlpack_exchange_api"
+_MAJOR = 1
+
+
+def word(address: int) -> int:
+    """The 8 bytes there."""
+    return ctypes.c_uint64.from_address(address).value
+
+
+def half(address: int) -> int:
+    """The 4 bytes there."""
+    return ctypes.c_uint32.from_address(address).value
+
+
+@functools.cache
+def python_is_readable() -> bool:
+    """Whether an object's type stands where it does in a build with a GIL and without tracing."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED") or ctypes.sizeof(ctypes.c_void_p) != WORD:
+        return False
+    samples: tuple[Any, ...] = (None, True, 7, 1.5, "text", (), [], int, np.zeros(2))
+    return all(word(id(each) + TYPE) == id(type(each)) for each in samples)
+
+
+# ---- NumPy ---------------------------------------------------------------------------------------
+
+
+class ArrayFields(NamedTuple):
+    """Of NumPy: its type, and where a dtype has the size of an element."""
+
+    type: int
+    element_size: int
+
+
+@functools.cache
+def numpy_fields() -> ArrayFields | None:
+    """What is read of arrays; None where they are not as documented."""
+    plain = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    fixed = np.arange(3, dtype=np.int8)
+    fixed.flags.writeable = False
+    samples: list[np.ndarray[Any, Any]] = [plain, plain[1:, ::-1], plain.T, fixed]
+    samples += [np.array(2.5), np.empty((0, 2), np.int16)]
+    dtypes = [np.dtype(each) for each in ("b1", "i2", "f4", "c16", "V100", "U5")]
+    sizes = [
+        at
+        for at in range(16, 80, 4)
+        if all(half(id(each) + at) == each.itemsize for each in dtypes)
+    ]
+    if len(sizes) != 1 or not all(map(_is_documented, samples)):
+        return None
+    return ArrayFields(id(np.ndarray), sizes[0])
+
+
+def _is_documented(array: np.ndarray[Any, Any]) -> bool:
+    at, fields = id(array), layout.Array
+    if half(at + fields.DIMENSIONS) != array.ndim:
+        return False
+    base = 0 if array.base is None else id(array.base)
+    shape = [word(word(at + fields.SHAPE) + WORD * axis) for axis in range(array.ndim)]
+    strides = [
+        ctypes.c_int64.from_address(word(at + fields.STRIDES) + WORD * axis).value
+        for axis in range(array.ndim)
+    ]
+    flags = half(at + fields.FLAGS)
+    return (
+        word(at + fields.DATA) == array.__array_interface__["data"][0]
+        and (tuple(shape), tuple(strides)) == (array.shape, array.strides)
+        and word(at + fields.BASE) == base
+        and word(at + fields.DTYPE) == id(array.dtype)
+        and flags == array.flags.num
+        and bool(flags & fields.WRITEABLE) == array.flags.writeable
+    )
+
+
+# ---- torch ---------------------------------------------------------------------------------------
+
+
+class TensorFields(NamedTuple):
+    """Of torch: its types, DLPack's function, and the way to a tensor's storage (see ``layout``).
+
+    ``implementation`` is 0 where that way isn't known.
+    """
+
+    tensor: int
+    parameter: int
+    exchange: int
+    implementation: int
+    storage: int
+    data: int
+    size: int
+
+
+_found: dict[str, TensorFields | None] = {}
+
+
+def torch_fields() -> TensorFields | None:
+    """What is read of tensors; None where torch isn't loaded (yet), or has no such table."""
+    if "torch" not in _found:
+        torch = sys.modules.get("torch")
+        # While torch is being imported its types are incomplete.
+        if torch is None or not hasattr(torch, "nn") or not hasattr(torch.nn, "Parameter"):
+            return None
+        _found["torch"] = _torch_fields(torch)
+    return _found["torch"]
+
+
+def _torch_fields(torch: Any) -> TensorFields | None:
+    exchange = _exchange(torch.Tensor)
+    if exchange == 0:
+        return None
+    samples = [torch.zeros(size) for size in (3, 70, 1000)]
+    samples += [samples[1][5:9], torch.zeros(4, 5, dtype=torch.int16).T, torch.zeros(2)[:0]]
+    for each in samples:
+        if describe(exchange, each)[0] != each.data_ptr():
+            return None
+    way = _way(samples)
+    return TensorFields(id(torch.Tensor), id(torch.nn.Parameter), exchange, *way)
+
+
+def _exchange(tensor: Any) -> int:
+    """The address of the function that describes a tensor; 0 where there is none."""
+    capsule = getattr(tensor, "__dlpack_c_exchange_api__", None)
+    if capsule is None or type(capsule).__name__ != "PyCapsule":
+        return 0
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    table = get(capsule, _TABLE)
+    return word(table + DLTensor.EXCHANGE) if table and half(table) == _MAJOR else 0
+
+
+def describe(exchange: int, tensor: Any) -> tuple[int, int]:
+    """The address of a tensor's first element, and its DLPack dtype."""
+    held = (ctypes.c_uint64 * (DLTensor.SIZE // WORD))()
+    fill = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(exchange)
+    at = ctypes.addressof(held)
+    fill(tensor, at)
+    return word(at + DLTensor.DATA) + word(at + DLTensor.BYTE_OFFSET), half(at + DLTensor.DTYPE)
+
+
+def is_ambiguous(dtype: int) -> bool:
+    """Whether several types of torch have that DLPack dtype: its int4 looks as its int8 does."""
+    code, bits = dtype & 0xFF, dtype >> 8 & 0xFF
+    return code in (0, 1) and bits == 8
+
+
+def _way(samples: Sequence[Any]) -> tuple[int, int, int, int]:
+    """Offsets: object to implementation, to storage, in it the address and the size of its bytes.
+
+    All 0 where they aren't found.
+    """
+    try:
+        storages = [each.untyped_storage() for each in samples]
+        known = [each._cdata for each in samples]
+        stores = [each._cdata for each in storages]
+    except AttributeError:
+        return 0, 0, 0, 0
+    first = _offset([id(each) for each in samples], known, 8)
+    if first is None:
+        return 0, 0, 0, 0
+    second = _offset(known, stores, 12)
+    data = _offset(stores, [each.data_ptr() for each in storages], 10, first_of_several=True)
+    size = _offset(stores, [each.nbytes() for each in storages], 10)
+    if second is None or data is None or size is None:
+        return 0, 0, 0, 0
+    return first, second, data, size
+
+
+def _offset(
+    bases: Sequence[int], values: Sequence[int], words: int, *, first_of_several: bool = False
+) -> int | None:
+    """Where behind each base its value stands, within so many words."""
+    found = [
+        at
+        for at in range(TYPE, words * WORD, WORD)
+        if all(word(base + at) == value for base, value in zip(bases, values))
+    ]
+    return found[0] if len(found) == 1 or (found and first_of_several) else None

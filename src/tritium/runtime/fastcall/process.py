@@ -1,0 +1,218 @@
+"""What all launches share: addresses of types and functions, and the settings as recorded."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tritium import knobs
+from tritium.backends.host import LAUNCH_FUNCTIONS, layout
+from tritium.backends.host.layout import WORD
+from tritium.runtime import hostcode
+from tritium.runtime.pool import POOL
+
+from . import objects
+
+_FASTCALL_KEYWORDS, _ONE_ARGUMENT = 0x0082, 0x0008
+_PERIOD = 0.1
+"""Seconds after which the number of CPUs is looked up again."""
+_DEPENDED_ON: tuple[tuple[knobs.Group, str], ...] = (
+    (knobs.runtime, "interpret"),
+    (knobs.runtime, "debug"),
+    (knobs.language, "default_fp_fusion"),
+    (knobs.language, "fp32_default"),
+    (knobs.cpu, "num_threads"),
+    (knobs.cpu, "target"),
+    (knobs.cpu, "features"),
+)
+"""The knobs that a launch of compiled code depends on."""
+CONDITIONS: list[Callable[[], bool]] = []
+"""What else must hold for the short way; a change of it is told by ``knobs.REVISION``."""
+
+
+class _Method(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+_new_function = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+)(("PyCFunction_NewEx", ctypes.pythonapi))
+
+
+class Process:
+    """The memory that ``layout.Process`` describes, and what keeps alive what it points to."""
+
+    def __init__(self) -> None:
+        imports = {"run_grid": POOL.start()}
+        library = hostcode.load("launch", _write, LAUNCH_FUNCTIONS, imports)
+        self._launch = _Method(b"launch", library.address("launch"), _FASTCALL_KEYWORDS, None)
+        self._make = _Method(b"make", library.address("make"), _ONE_ARGUMENT, None)
+        self._memory = (ctypes.c_uint64 * (layout.Process.SIZE // WORD))()
+        self.address = ctypes.addressof(self._memory)
+        self._kept: dict[int, Any] = {}
+        self._serials: dict[Any, int] = {}
+        self._lock = threading.RLock()
+        self._watched: Any = None
+        self._constants()
+        self.settle()
+
+    # ---- memory ----------------------------------------------------------------------------------
+
+    def put(self, field: int, value: int) -> None:
+        """Write a field."""
+        self._memory[field // WORD] = value
+
+    def get(self, field: int) -> int:
+        """Read a field."""
+        return self._memory[field // WORD]
+
+    def _refer(self, field: int, value: Any) -> None:
+        before = self._kept.get(field)
+        self._kept[field] = value
+        self.put(field, id(value))
+        del before
+
+    def _constants(self) -> None:
+        fields = layout.Process
+        for field, value in (
+            (fields.INT, int),
+            (fields.FLOAT, float),
+            (fields.STR, str),
+            (fields.TUPLE, tuple),
+            (fields.NONE, None),
+            (fields.TRUE, True),
+            (fields.FALSE, False),
+            (fields.SCOPES, knobs.SCOPES),
+            (fields.MODULE, vars(os)),
+            (fields.ENVIRON_NAME, "environ"),
+            (fields.SETTLE, self.settle),
+            (fields.DTYPE, "dtype"),
+            (fields.NOTHING, ()),
+        ):
+            self._refer(field, value)
+        self.put(fields.POOL, POOL.address)
+        self.put(fields.METHOD, ctypes.addressof(self._launch))
+        self.put(fields.REVISION, knobs.REVISION.buffer_info()[0])
+        period = ctypes.c_double(_PERIOD * POOL.frequency)
+        self.put(fields.PERIOD, ctypes.c_uint64.from_buffer(period).value)
+        arrays = objects.numpy_fields()
+        if arrays is not None:
+            self.put(fields.ARRAY, arrays.type)
+            self.put(fields.ELEMENT_SIZE, arrays.element_size)
+
+    def look_for_torch(self) -> None:
+        """Take in tensors, once torch is loaded."""
+        fields, found = layout.Process, objects.torch_fields()
+        if found is None or self.get(fields.TENSOR) == found.tensor:
+            return
+        for field, value in zip(
+            (
+                fields.EXCHANGE,
+                fields.IMPLEMENTATION,
+                fields.STORAGE,
+                fields.STORAGE_DATA,
+                fields.STORAGE_SIZE,
+                fields.PARAMETER,
+                fields.TENSOR,
+            ),
+            (*found[2:], found.parameter, found.tensor),
+        ):
+            self.put(field, value)
+
+    # ---- settings --------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Record what there is, and whether compiled code may run under it by the short way.
+
+        Raises ``KnobError`` for a variable that can't be understood, as a launch by Python does.
+        """
+        fields = layout.Process
+        with self._lock:
+            # While this runs, launches of other threads go the long way.
+            self.put(fields.ACTIVE, 0)
+            # What is looked at is recorded before it is understood: a change meanwhile shows.
+            self.put(fields.REVISED, knobs.REVISION[0])
+            self._refer(fields.SCOPE, knobs.SCOPES.get())
+            usual = self._record_variables()
+            self._refer(fields.ENTER, knobs.runtime.launch_enter_hook.calls)
+            self._refer(fields.EXIT, knobs.runtime.launch_exit_hook.calls)
+            self.put(fields.SETTLED, POOL.ticks())
+            values = {name: getattr(group, name) for group, name in _DEPENDED_ON}
+            self.put(fields.THREADS, values.pop("num_threads"))
+            interpreted = values.pop("interpret")
+            number = len(self._serials) + 1
+            self.put(fields.SERIAL, self._serials.setdefault(tuple(values.values()), number))
+            usual = usual and not interpreted and all(each() for each in CONDITIONS)
+            self.put(fields.ACTIVE, int(usual))
+
+    def _record_variables(self) -> bool:
+        """Record the environment variables; whether that is possible."""
+        fields, environ = layout.Process, os.environ
+        variables = getattr(environ, "_data", None)
+        self._refer(fields.ENVIRON, environ)
+        self._refer(fields.VARIABLES, variables)
+        if type(variables) is not dict:
+            self.put(fields.WATCHES, 0)
+            return False
+        pairs = [(key, variables.get(key)) for key in _keys()]
+        words = (ctypes.c_uint64 * (2 * len(pairs)))(
+            *(0 if each is None else id(each) for pair in pairs for each in pair)
+        )
+        self._watched, before = (words, pairs), self._watched
+        self.put(fields.WATCHED, ctypes.addressof(words))
+        self.put(fields.WATCHES, len(pairs))
+        del before
+        return True
+
+    @property
+    def active(self) -> bool:
+        """Whether launches may take the short way, as things were recorded last."""
+        return bool(self.get(layout.Process.ACTIVE))
+
+    @property
+    def serial(self) -> int:
+        """The number of the settings that were recorded last."""
+        return self.get(layout.Process.SERIAL)
+
+    # ---- functions -------------------------------------------------------------------------------
+
+    def maker(self, self_: tuple[Any, ...]) -> Any:
+        """The builtin function that makes launches of the kernel whose bytes ``self_`` has."""
+        return _new_function(ctypes.addressof(self._make), self_, None)
+
+    def after_fork(self) -> None:
+        """Another thread of the parent may have held the lock."""
+        self._lock = threading.RLock()
+
+
+@functools.cache
+def _keys() -> tuple[Any, ...]:
+    """The environment variables of the knobs, as the dictionary behind ``os.environ`` has them."""
+    descriptors = [group.descriptors()[name] for group, name in _DEPENDED_ON]
+    return tuple(knobs.encoded(name) for each in descriptors for name in each.environment)
+
+
+def _write(module: Any, target: Any) -> tuple[str, ...]:
+    from tritium.backends.host import launcher
+
+    return launcher.write(module, target)
+
+
+@functools.cache
+def process() -> Process:
+    """The one of this process, made when it is first needed."""
+    made = Process()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=made.after_fork)
+    return made
