@@ -19,36 +19,48 @@ PROGRAMS = {
         {1},
     ),
     "a tile": (
-        "%t = create.splat %c {shape = (4,)} : tile<4x*i32>\n"
-        "%v = create.splat %n {shape = (4,)} : tile<4xi32>\nmemory.store %t, %v, _",
+        (
+            "%t = create.splat %c {shape = (4,)} : tile<4x*i32>\n"
+            "%v = create.splat %n {shape = (4,)} : tile<4xi32>\nmemory.store %t, %v, _"
+        ),
         {2},
     ),
     "through an integer": (
-        "%i = cast.bitcast %a {dtype = i64} : i64\n%j = arith.add %i, %big : i64\n"
-        "%p = cast.bitcast %j {dtype = *i32} : *i32\nmemory.store %p, %n, _",
+        (
+            "%i = cast.bitcast %a {dtype = i64} : i64\n%j = arith.add %i, %big : i64\n"
+            "%p = cast.bitcast %j {dtype = *i32} : *i32\nmemory.store %p, %n, _"
+        ),
         {0},
     ),
     "chosen": (
-        "%y = compare.lt %n, %one : i1\n%p = control.if %y "
-        "({ control.yield [%a] }, { control.yield [%b] }) : *i32\nmemory.store %p, %n, _",
+        (
+            "%y = compare.lt %n, %one : i1\n%p = control.if %y "
+            "({ control.yield [%a] }, { control.yield [%b] }) : *i32\nmemory.store %p, %n, _"
+        ),
         {0, 1},
     ),
     "carried and swapped": (
-        "%r:2 = control.for %zero, %n, %one, [%a, %b] ({ ^(%iv: i32, %p: *i32, %q: *i32):\n"
-        "memory.store %p, %iv, _\ncontrol.yield [%q, %p]\n}) : (*i32, *i32)",
+        (
+            "%r:2 = control.for %zero, %n, %one, [%a, %b] ({ ^(%iv: i32, %p: *i32, %q: *i32):\n"
+            "memory.store %p, %iv, _\ncontrol.yield [%q, %p]\n}) : (*i32, *i32)"
+        ),
         {0, 1},
     ),
     "a loop's result": (
-        "%r = control.for %zero, %n, %one, [%c] ({ ^(%iv: i32, %p: *i32):\n"
-        "%q = memory.offset %p, %iv : *i32\ncontrol.yield [%q]\n}) : *i32\n"
-        "memory.store %r, %n, _",
+        (
+            "%r = control.for %zero, %n, %one, [%c] ({ ^(%iv: i32, %p: *i32):\n"
+            "%q = memory.offset %p, %iv : *i32\ncontrol.yield [%q]\n}) : *i32\n"
+            "memory.store %r, %n, _"
+        ),
         {2},
     ),
     "a waiting loop": (
-        "%r = control.while [%b] ({ ^(%p: *i32):\n%x = memory.load %p, _, _ : i32\n"
-        "%y = compare.lt %x, %n : i1\ncontrol.yield [%y]\n}, { ^(%s: *i32):\n"
-        "memory.store %s, %n, _\n%q = memory.offset %s, %one : *i32\ncontrol.yield [%q]\n"
-        "}) : *i32",
+        (
+            "%r = control.while [%b] ({ ^(%p: *i32):\n%x = memory.load %p, _, _ : i32\n"
+            "%y = compare.lt %x, %n : i1\ncontrol.yield [%y]\n}, { ^(%s: *i32):\n"
+            "memory.store %s, %n, _\n%q = memory.offset %s, %one : *i32\ncontrol.yield [%q]\n"
+            "}) : *i32"
+        ),
         {1},
     ),
 }
