@@ -241,7 +241,7 @@ def test_the_verbs(place: pathlib.Path) -> None:
     cache.store("a", ENTRY, cache.MANIFEST_SUFFIX)
     cache.store("d", ENTRY, cache.HOST_SUFFIX)
     (place / ".a-1.tmp").write_bytes(b"left by a process that was killed")
-    length = len(cache.encode(ENTRY))
+    length = len(cache.encode(ENTRY, "a.kernel"))
     (place / "b.kernel").write_bytes(b"damaged")
     (place / "README").write_text("not ours")
     assert cache.size() == ({"kernel": 3, "manifest": 1, "host": 1}, 4 * length + 7)
@@ -256,6 +256,19 @@ def test_the_verbs(place: pathlib.Path) -> None:
     assert cache.size()[0]["kernel"] == 2
     assert cache.clear() == 4
     assert [each.name for each in place.iterdir()] == ["README"]
+
+
+def test_an_entry_under_another_name_is_a_miss(place: pathlib.Path) -> None:
+    cache.store("k", ENTRY)
+    data = (place / "k.kernel").read_bytes()
+    for name in ("other.kernel", "k.manifest", "k.host"):
+        (place / name).write_bytes(data)
+        (place / name).chmod(0o600)
+    assert cache.load("other") is None
+    assert cache.load("k", cache.MANIFEST_SUFFIX) is None
+    assert cache.load("k", cache.HOST_SUFFIX) is None
+    assert cache.load("k") == ENTRY
+    assert len([each for each in cache.entries() if each.facts is None]) == 3
 
 
 def test_kinds_of_one_name_are_apart() -> None:
@@ -278,7 +291,7 @@ def test_what_was_used_last_is_kept_longest(place: pathlib.Path) -> None:
     for name, age in (("old", 7200), ("young", 60)):
         (place / f".{name}-1.tmp").write_bytes(b"")
         os.utime(place / f".{name}-1.tmp", (time.time() - age, time.time() - age))
-    length = len(cache.encode(ENTRY))
+    length = len(cache.encode(ENTRY, "a.kernel"))
     assert cache.prune(4 * length) == (0, 4 * length)
     assert cache.prune(3 * length - 1) == (2, 2 * length)
     assert [each.name for each in cache.entries()] == ["c", "d"]

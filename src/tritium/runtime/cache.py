@@ -127,7 +127,7 @@ def load(name: str, suffix: str = SUFFIX) -> Entry | None:
     try:
         if not _is_private(place):
             return None
-        return decode(_read(os.path.join(place, name + suffix)))
+        return decode(_read(os.path.join(place, name + suffix)), name + suffix)
     except OSError:
         return None
 
@@ -165,7 +165,7 @@ def store(name: str, entry: Entry, suffix: str = SUFFIX) -> bool:
         handle, unfinished = tempfile.mkstemp(prefix=f".{name[:16]}-", suffix=".tmp", dir=place)
         try:
             with os.fdopen(handle, "wb") as stream:
-                stream.write(encode(entry))
+                stream.write(encode(entry, name + suffix))
             os.replace(unfinished, os.path.join(place, name + suffix))
         except BaseException:
             with contextlib.suppress(OSError):
@@ -205,21 +205,31 @@ def _foreign(status: os.stat_result, sticky: bool = False) -> str:
 # ---- the format ----------------------------------------------------------------------------------
 
 
-def encode(entry: Entry) -> bytes:
-    """An entry as a file: magic, digest of the rest, length of the head, head, sections."""
+def encode(entry: Entry, file: str) -> bytes:
+    """An entry as the contents of a file: magic, digest, length of the head, head, sections.
+
+    The digest is that of what follows and of the file's name: a file can't stand for another.
+    """
     packed = {name: zlib.compress(data, 1) for name, data in entry.sections.items()}
     head = json.dumps(
         {"facts": entry.facts, "sections": [[name, len(data)] for name, data in packed.items()]}
     ).encode()
     body = len(head).to_bytes(8, "little") + head + b"".join(packed.values())
-    return MAGIC + digest(body).digest() + body
+    return MAGIC + _sum(file, body) + body
 
 
-def decode(data: bytes) -> Entry | None:
-    """The entry in a file, None for one that is damaged or of another format."""
+def _sum(file: str, body: bytes | memoryview) -> bytes:
+    made = digest(file.encode() + b"\0")
+    made.update(body)
+    result: bytes = made.digest()
+    return result
+
+
+def decode(data: bytes, file: str) -> Entry | None:
+    """The entry in a file of that name, None for one that is damaged or of another format."""
     start = len(MAGIC) + _DIGEST
     body = memoryview(data)[start:]
-    if data[: len(MAGIC)] != MAGIC or digest(body).digest() != data[len(MAGIC) : start]:
+    if data[: len(MAGIC)] != MAGIC or _sum(file, body) != data[len(MAGIC) : start]:
         return None
     # From here on it is what ``encode`` wrote.
     at = 8 + int.from_bytes(body[:8], "little")
@@ -253,7 +263,7 @@ def entries() -> list[Item]:
             status = file.stat(follow_symlinks=False)
             facts = None
             with contextlib.suppress(OSError):
-                entry = decode(_read(file.path, note=False))
+                entry = decode(_read(file.path, note=False), file.name)
                 facts = None if entry is None else entry.facts
             name, suffix = os.path.splitext(file.name)
             found.append(Item(name, KINDS[suffix], status.st_size, status.st_mtime, facts))

@@ -135,15 +135,6 @@ class NativeCode:
                 return True
         return False
 
-    def words(self, values: Sequence[Any]) -> list[int]:
-        """The slots that the compiled code is given for values of the run-time parameters."""
-        buffer = self._pack(values, (0, 0, 0))
-        return list(struct.unpack(f"<{len(values) + 3}Q", buffer))[: len(values)]
-
-    def linked(self, disjoint: bool) -> Version | None:
-        """A version of the code, None if it wasn't needed yet."""
-        return self._versions.get(disjoint)
-
     # ---- compiling -------------------------------------------------------------------------------
 
     def version(self, disjoint: bool) -> Version:
