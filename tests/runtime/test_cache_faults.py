@@ -354,13 +354,11 @@ def test_kernels_run_where_calls_fail(
     assert result(program(PROGRAM, numbers=numbers)) == RESULT
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self"), reason="root may write to all others")
 def test_a_home_where_nothing_can_be_made(
     monkeypatch: pytest.MonkeyPatch, numbers: types.ModuleType
 ) -> None:
-    # Not even root can make a folder there.
-    monkeypatch.setenv(
-        "TRITIUM_CACHE_DIR", "/proc/tritium/cache" if os.path.exists("/proc") else ""
-    )
+    monkeypatch.setenv("TRITIUM_CACHE_DIR", "/proc/tritium/cache")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert result(program(PROGRAM, numbers=numbers)) == RESULT
@@ -374,8 +372,7 @@ def test_kernels_run_without_a_folder_that_others_can_write_to(
     files = sorted(place.iterdir())
     place.chmod(0o777)
     with pytest.warns(TritiumWarning, match="others can write to it") as caught:
-        for _ in range(3):
-            assert result(program(PROGRAM, numbers=numbers)) == RESULT
+        assert [result(program(PROGRAM, numbers=numbers)) for _ in range(3)] == [RESULT] * 3
     assert len(caught) == 1
     assert traced == ["kernel"] * 4
     assert sorted(place.iterdir()) == files
@@ -395,9 +392,7 @@ def test_a_second_process_loads_no_compiler(tmp_path: pathlib.Path) -> None:
     assert x.tolist() == [{RESULT}] * 16
     rooms = ("passes", "interp", "backends.cpu", "backends.emit", "frontend.tracer")
     found = [name for name in rooms if f"tritium.{{name}}" in sys.modules]
-    # NumPy's own imports aside.
-    slow = [name for name in ("hashlib", "subprocess", "dataclasses_json") if name in sys.modules]
-    print(found, slow, made.asm["ttir"].count("memory.store"), "arith" in made.asm["optimised"])
+    print(found, made.asm["ttir"].count("memory.store"), "arith" in made.asm["optimised"])
     """
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(lines))
