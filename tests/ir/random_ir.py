@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-import tritium.ops
 from tritium.diagnostics import Loc
 from tritium.ir import (
     REGISTRY,
@@ -46,8 +45,6 @@ from tritium.ops.program import ProgramId
 from tritium.ops.select import Where
 from tritium.ops.shape import Broadcast, ExpandDims, Reshape, Trans
 from tritium.ops.spec import Case, cases_of
-
-assert tritium.ops.FAMILIES
 
 CASES_EACH = 30
 HINTS = ("", "", "x", "x_1", "x_2", "acc", "größe", "a b", "9", "_", "i32", "none", "%", "x#0")

@@ -5,13 +5,10 @@ from typing import Any
 
 import pytest
 
-import tritium.ops
 from tritium.diagnostics import ArgumentValueError, CompilationError, Loc
 from tritium.ir import Function, parse_fields, parse_function, verify
 from tritium.ir.dtypes import float32, int32
 from tritium.ir.types import PointerType, TileType
-
-assert tritium.ops.FAMILIES
 
 
 def read(body: str, params: str = "%n: i32") -> Function:

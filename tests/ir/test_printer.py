@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import tritium.ops
 from tritium.diagnostics import InternalError, Loc
 from tritium.ir import (
     Block,
@@ -25,8 +24,6 @@ from tritium.ops.control import For, If, Return, Yield
 from tritium.ops.create import Arange, Constant
 from tritium.ops.memory import Load, Store
 from tritium.ops.reduce import Reduce
-
-assert tritium.ops.FAMILIES
 
 
 def put(block: Block, op: Op, name: str = "") -> Op:

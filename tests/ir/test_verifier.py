@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-import tritium.ops
 from tritium.diagnostics import CompilationError, Loc
 from tritium.ir import (
     Block,
@@ -22,8 +21,6 @@ from tritium.ir import (
     verify,
 )
 from tritium.ir.dtypes import int32
-
-assert tritium.ops.FAMILIES
 
 TEXT = """
 func @f(%p: *i32, %n: i32, %c: i1) ({

@@ -5,6 +5,6 @@ Importing this package registers them all.
 
 from __future__ import annotations
 
-from .families import FAMILIES
+from . import families
 
-__all__ = ["FAMILIES"]
+__all__ = ["families"]

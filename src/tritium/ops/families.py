@@ -2,26 +2,7 @@
 
 from __future__ import annotations
 
-from . import (
-    arith,
-    cast,
-    compare,
-    constants,
-    control,
-    create,
-    dot,
-    hints,
-    later,
-    logic,
-    math,
-    memory,
-    program,
-    reduce,
-    select,
-    shape,
-)
-
-FAMILIES = (
+from . import (  # noqa: F401
     arith,
     cast,
     compare,
