@@ -1,4 +1,4 @@
-"""Being Triton: ``import triton`` means Tritium, in this process only.
+"""Being Triton: ``import triton`` means Tritium, in this process and its children only.
 
     import tritium.compat
     tritium.compat.install()

@@ -13,6 +13,8 @@ from typing import Any
 import tritium
 from tritium.diagnostics import error
 
+from .children import follow
+
 TRITON_VERSION = "3.9.0"
 """The release whose interface the alias has."""
 
@@ -168,6 +170,7 @@ def install() -> None:
         )
     if not installed():
         sys.meta_path.insert(0, _finder)
+        follow()
 
 
 def uninstall() -> None:

@@ -7,16 +7,15 @@ Once the script has imported torch, a torch function mode replaces the device in
 from __future__ import annotations
 
 import contextlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import os
 import re
 import sys
 import time
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from .after_import import after_import
 
 _CUDA = re.compile(r"cuda(:\d+)?")
 CAPABILITY = (8, 0)
@@ -24,42 +23,19 @@ CAPABILITY = (8, 0)
 NAME = "CPU (Tritium)"
 
 
+_mapped = False
+
+
 def map_cuda_to_cpu() -> None:
     """Let "cuda" mean the CPU for the script's torch, imported already or later."""
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        _patch(torch)
-    elif not any(isinstance(each, _AfterImport) for each in sys.meta_path):
-        sys.meta_path.insert(0, _AfterImport("torch", _patch))
+    global _mapped
+    _mapped = True
+    after_import("torch", _patch)
 
 
-class _AfterImport(importlib.abc.MetaPathFinder):
-    """Calls a function with a module as soon as that has been imported."""
-
-    def __init__(self, name: str, then: Callable[[types.ModuleType], None]) -> None:
-        self.name = name
-        self.then = then
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None,
-        target: types.ModuleType | None = None,
-    ) -> importlib.machinery.ModuleSpec | None:
-        """What the other finders find, with a loader that calls the function at its end."""
-        if fullname != self.name:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
-
-            def exec_module(module: types.ModuleType) -> None:
-                load(module)
-                self.then(module)
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
+def mapped() -> bool:
+    """Whether "cuda" means the CPU, or will once torch is imported."""
+    return _mapped
 
 
 def _patch(torch: Any) -> None:
