@@ -1,12 +1,17 @@
 """Times of fresh processes: the import, the first result with an empty cache, and with a full one.
 
+    python -m benchmarks.compile_times          # the table alone; --quick: two kernels, once
+
 Each repetition runs, for each kernel, a process with an empty cache, a second one with what the
-first has left, and one that only imports ``llvmlite.binding``.
+first has left, and one that only imports ``llvmlite.binding``. Python's byte code is there, as in
+any installation that has been used before.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -71,6 +76,12 @@ def row(name: str, times: Sequence[float], most: float | None) -> dict[str, Any]
 
 def run(environment: Mapping[str, str], quick: bool) -> list[dict[str, Any]]:
     """All lines: each kernel cold and warm, the imports. Raises CalledProcessError."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = {n: v for n, v in environment.items() if n != "PYTHONDONTWRITEBYTECODE"}
+        return _lines({**kept, "PYTHONPYCACHEPREFIX": folder}, quick)
+
+
+def _lines(environment: Mapping[str, str], quick: bool) -> list[dict[str, Any]]:
     imports: list[float] = []
     llvmlite: list[float] = []
     cold: dict[tuple[str, int], list[float]] = {job: [] for job in jobs(quick)}
@@ -97,3 +108,19 @@ def run(environment: Mapping[str, str], quick: bool) -> list[dict[str, Any]]:
         lines.append(row(f"{name}, empty cache", cold[job], None if quick else most))
         lines.append(row(f"{name}, second process", warm[job], None if quick else limit))
     return lines
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    print(f"{'':34}{'median':>10}{'minimum':>10}{'limit':>10}")
+    for line in run(os.environ, parser.parse_args().quick):
+        limit = f"{line['most'] * 1e3:7.1f} ms" if "most" in line else ""
+        met = {True: " met", False: " MISSED"}.get(line.get("met"), "")
+        times = f"{line['median'] * 1e3:7.1f} ms{line['minimum'] * 1e3:7.1f} ms"
+        print(f"{line['name']:34}{times}{limit:>10}{met}")
+
+
+if __name__ == "__main__":
+    main()
