@@ -161,22 +161,24 @@ class Access:
             )
         other = self._other(op, scalar, point)
         if not other.is_uniform:
-            loaded = self._guarded(scalar, pointer, mask, zero(type_))
+            loaded = self._guarded(op, pointer, mask, zero(type_))
             level = max(loaded.level, other.level)
             b = p.builders[level]
             mask_lanes = p.math.widen(mask)
             return vector(b.select(mask_lanes, p.math.widen(loaded), p.math.widen(other)), level)
-        return self._guarded(scalar, pointer, mask, other.v, other.level)
+        return self._guarded(op, pointer, mask, other.v, other.level)
 
     def _guarded(
-        self, scalar: Type, pointer: Lanes, mask: Lanes, other: V, other_level: int = 0
+        self, op: memory.Load, pointer: Lanes, mask: Lanes, other: V, other_level: int = 0
     ) -> Lanes:
         """A scalar load behind a branch: what the mask excludes is not touched."""
+        scalar = element(op.pointer.type)
         level = max(pointer.level, mask.level, other_level)
         b = self.points.builders[level]
         before = b.block
         with b.when(mask.v, "masked"):
-            loaded = b.load(register_type(scalar), pointer.v, align=scalar.itemsize)
+            type_, size = register_type(scalar), scalar.itemsize
+            loaded = b.load(type_, pointer.v, align=size, volatile=op.volatile)
             taken = b.block
         return uniform(b.phi(other.type, "", [(other, before), (loaded, taken)]), level)
 
@@ -263,7 +265,7 @@ class Access:
         passed = p.math.widen(other)
         lanes_mask = p.math.widen(mask)
         if p.n == 1:
-            guarded = self._guarded(scalar, pointer, mask, passed, other.level)
+            guarded = self._guarded(op, pointer, mask, passed, other.level)
             return vector(guarded.v, guarded.level)
         level = max(pointer.level, mask.level, other.level)
         b = p.builders[level]
