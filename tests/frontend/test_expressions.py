@@ -767,3 +767,20 @@ def test_values_are_not_confused() -> None:
 
     assert [results(kernel, value) for value in (True, 1.0, 1)] == [1, 2, 3]
     assert isinstance(constexpr(1).value, int)
+
+
+def test_types_of_other_libraries_are_named() -> None:
+    @jit
+    def kernel(out, DTYPE: tl.constexpr):
+        tl.store(out, tl.load(out).to(DTYPE))
+
+    assert (
+        "got dtype('float32')" in refused(kernel, "E0204", PTR, np.dtype("f4"), at="DTYPE").message
+    )
+    assert "got the class float32" in refused(kernel, "E0204", PTR, np.float32, at="DTYPE").message
+
+    @jit
+    def stored(out):
+        tl.store(out, tl.float32)
+
+    assert "tritium.language.float32" in refused(stored, "E0210", PTR, at="tl.float32").message

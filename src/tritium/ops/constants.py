@@ -79,14 +79,22 @@ def constant(value: Number, dtype: DType, argument: str | None = None) -> Tile:
 
 
 def describe(value: Any) -> str:
-    """What a message calls an operand: a tile's type, a constant's value, a Python type."""
+    """What a message calls an operand: a tile's type, a constant's value, a Python type.
+
+    Types of elements, the language's and other libraries', are called by their own names.
+    """
     known = unwrap(value)
     if isinstance(known, Tile):
         return str(known.type)
     plain = number(known)
     if plain is not None:
         return f"the constant {plain!r}"
-    return "None" if known is None else f"a {type(known).__name__}"
+    if known is None:
+        return "None"
+    kind = type(known).__name__
+    if isinstance(known, type):
+        return f"the class {known.__name__}"
+    return repr(known) if kind.lower().endswith("dtype") else f"a {kind}"
 
 
 def to_tile(value: Any, op: str = "this operation", argument: str | None = None) -> Tile:
