@@ -86,3 +86,16 @@ def test_a_change_is_seen(kernel: Callable[..., None]) -> None:
     kernel[(1,)](flag, out, TRIES, 3)
     timer.join()
     assert out[0] == 7
+
+
+def test_other_threads_go_on_however_short_earlier_launches_were() -> None:
+    flag, out = np.zeros(32, np.int32), np.zeros(1, np.int32)
+    flag[3] = 7
+    for _ in range(5):
+        one[(1,)](flag, out, TRIES, 3)
+    flag[3] = out[0] = 0
+    timer = threading.Timer(0.02, lambda: flag.__setitem__(3, 7))
+    timer.start()
+    one[(1,)](flag, out, TRIES, 3)
+    timer.join()
+    assert out[0] == 7

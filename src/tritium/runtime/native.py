@@ -47,6 +47,7 @@ class Code(NamedTuple):
     scratch_bytes: int
     alias_pairs: tuple[tuple[int, int], ...]
     written: frozenset[int]
+    steady: bool
     llvm_ir: str
     dump: str
     slow: dict[str, int]
@@ -135,6 +136,15 @@ class NativeCode:
                 return True
         return False
 
+    def words(self, values: Sequence[Any]) -> list[int]:
+        """The slots that the compiled code is given for values of the run-time parameters."""
+        buffer = self._pack(values, (0, 0, 0))
+        return list(struct.unpack(f"<{len(values) + 3}Q", buffer))[: len(values)]
+
+    def linked(self, disjoint: bool) -> Version | None:
+        """A version of the code, None if it wasn't needed yet."""
+        return self._versions.get(disjoint)
+
     # ---- compiling -------------------------------------------------------------------------------
 
     def version(self, disjoint: bool) -> Version:
@@ -165,7 +175,8 @@ class NativeCode:
             library = self._guarded("linking", functools.partial(self._link, kernel))
         if knobs.compilation.time_passes:
             self._report(disjoint)
-        told = record(library.address(kernel.entry), kernel.scratch_bytes)
+        entry = library.address(kernel.entry)
+        told = record(entry, kernel.scratch_bytes, steady=kernel.steady)
         return Version(kernel, library, told, cached)
 
     def _link(self, kernel: Code) -> Library:
@@ -250,6 +261,7 @@ def _kept(name: str, kernel: Code) -> cache.Entry:
         "scratch_bytes": kernel.scratch_bytes,
         "alias_pairs": kernel.alias_pairs,
         "written": sorted(kernel.written),
+        "steady": kernel.steady,
         "slow": kernel.slow,
     }
     texts = {"llir": kernel.llvm_ir, "nests": kernel.dump}
@@ -266,6 +278,7 @@ def _restored(entry: cache.Entry) -> Code | None:
             scratch_bytes=facts["scratch_bytes"],
             alias_pairs=tuple((left, right) for left, right in facts["alias_pairs"]),
             written=frozenset(facts["written"]),
+            steady=facts["steady"],
             llvm_ir=sections["llir"].decode(),
             dump=sections["nests"].decode(),
             slow=facts["slow"],

@@ -53,14 +53,16 @@ _LIMITS = {
 _ALIGNMENT = 64
 
 
-def record(entry: int, scratch_bytes: int) -> Any:
+def record(entry: int, scratch_bytes: int, *, steady: bool = True) -> Any:
     """The memory that tells the pool of compiled code; its address is what ``Pool.run`` takes.
 
     ``entry`` is an address of ``ENTRY_TYPE``. Each thread gets ``scratch_bytes``, aligned to 64.
+    The GIL is kept only by code that is ``steady``: what it took before says how long it will take.
     """
     made = (ctypes.c_uint64 * (layout.Record.SIZE // layout.WORD))()
     made[layout.Record.ENTRY // layout.WORD] = entry
     made[layout.Record.SCRATCH // layout.WORD] = scratch_bytes
+    made[layout.Record.STEADY // layout.WORD] = steady
     return made
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tritium.backends.llvm import Target, Times
 
 from .dump import dump_plans
-from .facts import alias_pairs
+from .facts import alias_pairs, is_steady
 from .kernel import KernelWriter
 
 STRUCTURAL = frozenset(
@@ -31,7 +31,8 @@ class CpuKernel:
     ``arguments`` holds one 8-byte slot a parameter, then the grid's three extents. ``scratch`` is
     ``scratch_bytes`` of memory of each thread's own, aligned to 64 bytes. ``alias_pairs`` are the
     parameters whose memory must not overlap (none unless compiled as ``disjoint``), ``written``
-    those that are stored through. ``slow`` counts the places that access memory lane by lane.
+    those that are stored through. ``steady``: a program takes about as long in every launch.
+    ``slow`` counts the places that access memory lane by lane.
     """
 
     object: bytes
@@ -39,6 +40,7 @@ class CpuKernel:
     scratch_bytes: int
     alias_pairs: tuple[tuple[int, int], ...]
     written: frozenset[int]
+    steady: bool
     llvm_ir: str
     dump: str
     slow: dict[str, int]
@@ -82,6 +84,7 @@ def compile_kernel(
         scratch_bytes=writer.arena.peak,
         alias_pairs=tuple(alias_pairs(function)) if disjoint else (),
         written=written_parameters(function),
+        steady=is_steady(function),
         llvm_ir=text,
         dump=dump_plans(writer),
         slow=dict(writer.counts),

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from tritium.ir.core import Block, Function, Op, Value
 from tritium.ir.dtypes import DType, int1
 from tritium.ir.types import element
-from tritium.ops import arith, cast, create, logic, memory
+from tritium.ops import arith, cast, control, create, logic, memory
 from tritium.ops.shape import Broadcast, ExpandDims, Reshape, Trans
 
 from .index import SHAPE_OPS, operand_of, reshape_groups, splits_axis
@@ -247,6 +247,18 @@ def is_generator(value: Value, cache: dict[Value, bool]) -> bool:
         answer = all(is_generator(each, cache) for each in op.operands)
     cache[value] = answer
     return answer
+
+
+def is_steady(function: Function) -> bool:
+    """Whether no loop's length depends on what a launch is given."""
+    for op in function.walk():
+        if isinstance(op, control.While):
+            return False
+        if isinstance(op, control.For):
+            bounds = (op.lower, op.upper, op.step)
+            if any(_constant(each) is None for each in bounds):
+                return False
+    return True
 
 
 def alias_pairs(function: Function) -> list[tuple[int, int]]:

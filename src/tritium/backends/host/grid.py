@@ -378,6 +378,7 @@ def _run_grid(module: Module, target: Target) -> None:
     work = b.fmul(cost, b.sitofp(programs, double))
     quick = b.and_(b.fcmp("ogt", cost, const(double, 0.0)), b.fcmp("olt", work, tiny))
     quick = b.and_(quick, b.icmp("eq", b.get(record, Record.SCRATCH), const(i64, 0)))
+    quick = b.and_(quick, b.icmp("ne", b.get(record, Record.STEADY), const(i64, 0)))
     quick = b.and_(quick, b.icmp("ult", programs, const(i64, _MOST_UNITS)))
     b.need(quick, full)
     # The arguments may be other ones than before: an eighth is tried first.

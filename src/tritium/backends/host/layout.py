@@ -14,9 +14,10 @@ class Record:
     """One version of a compiled kernel, as a launch needs it.
 
     ``COST`` is the time one program takes in clock ticks, a double; 0 while it isn't known.
+    ``STEADY`` is 1 where that doesn't depend on what a launch is given.
     """
 
-    ENTRY, SCRATCH, COST = 0, 8, 16
+    ENTRY, SCRATCH, COST, STEADY = 0, 8, 16, 24
     SIZE = LINE
 
 
