@@ -354,6 +354,8 @@ GRIDS = {
     "list": ([2, 3, 4], (2, 3, 4)),
     "int": (5, (5, 1, 1)),
     "numpy": ((np.int64(3), np.uint8(2)), (3, 2, 1)),
+    "array": (np.array([3, 2]), (3, 2, 1)),
+    "array without axes": (np.array(3), (3, 1, 1)),
     "constexpr": ((tl.constexpr(3),), (3, 1, 1)),
     "function": (lambda meta: (meta["n"] // 2,), (4, 1, 1)),
     "function of an int": (lambda meta: meta["n"], (8, 1, 1)),

@@ -247,7 +247,9 @@ def resolve_grid(grid: GridLike, values: Mapping[str, Any], kernel: str) -> Grid
     Raises E0511 for anything else, E0510 for extents that are negative or too large.
     """
     given: Any = grid(dict(values)) if callable(grid) else grid
-    single = isinstance(given, (int, constexpr)) or hasattr(given, "__index__")
+    # Arrays can be asked for an index whatever their shape.
+    has_axes = bool(getattr(given, "shape", ()))
+    single = isinstance(given, (int, constexpr)) or (hasattr(given, "__index__") and not has_axes)
     try:
         extents = [operator.index(each) for each in ([given] if single else given)]
     except TypeError:
