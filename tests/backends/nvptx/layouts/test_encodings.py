@@ -202,6 +202,7 @@ BLOCKED = Blocked((1, 4), (8, 4), (4, 1), (1, 0))
     ("make", "said"),
     [
         (lambda: Blocked((1,), (32,), (3,), (0,)), "3 is not a power of two"),
+        (lambda: Blocked((0,), (32,), (1,), (0,)), "0 is not a power of two"),
         (lambda: Blocked((1,), (16,), (1,), (0,)), "a warp has 32 threads"),
         (lambda: Blocked((1, 1), (32,), (1,), (0,)), r"\(1, 1\) should have 1 numbers"),
         (lambda: Blocked((1,), (32,), (1,), (1,)), "doesn't name each axis once"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import mul
 from typing import Protocol
 
@@ -96,7 +96,7 @@ class Blocked:
             self.size_per_thread,
             self.threads_per_warp,
             self.warps_per_block,
-            self._blocks,
+            self.blocks_per_cluster or self.warps_per_block,
         ):
             if len(numbers) != self.rank:
                 raise ValueError(f"{numbers} should have {self.rank} numbers, as the order has")
@@ -108,10 +108,6 @@ class Blocked:
     @property
     def rank(self) -> int:
         return len(self.order)
-
-    @property
-    def _blocks(self) -> tuple[int, ...]:
-        return self.blocks_per_cluster or (1,) * self.rank
 
     @classmethod
     def covering(
@@ -137,16 +133,7 @@ class Blocked:
         return cls(tuple(sizes), boxes[0], boxes[1], tuple(order))
 
     def layout(self, shape: Sequence[int]) -> LinearLayout:
-        _check(self, shape)
-        blocks = self._blocks
-        share = [max(1, extent // count) for extent, count in zip(shape, blocks)]
-        box = (
-            _counted(REGISTER, self.size_per_thread, self.order)
-            * _counted(LANE, self.threads_per_warp, self.order)
-            * _counted(WARP, self.warps_per_block, self.order)
-        )
-        whole = fit(box, share, self.order) * _counted(BLOCK, blocks, self.order)
-        return fit(whole, shape, self.order)
+        return _blocked(self, tuple(shape))
 
     def __str__(self) -> str:
         boxes = (self.size_per_thread, self.threads_per_warp, self.warps_per_block)
@@ -154,6 +141,20 @@ class Blocked:
         if self.blocks_per_cluster:
             parts.append(f"blocks {_listed(self.blocks_per_cluster)}")
         return f"blocked({', '.join(parts)})"
+
+
+@lru_cache(maxsize=1024)
+def _blocked(encoding: Blocked, shape: tuple[int, ...]) -> LinearLayout:
+    _check(encoding, shape)
+    order = encoding.order
+    blocks = encoding.blocks_per_cluster or (1,) * encoding.rank
+    share = [max(1, extent // count) for extent, count in zip(shape, blocks)]
+    box = (
+        _counted(REGISTER, encoding.size_per_thread, order)
+        * _counted(LANE, encoding.threads_per_warp, order)
+        * _counted(WARP, encoding.warps_per_block, order)
+    )
+    return fit(fit(box, share, order) * _counted(BLOCK, blocks, order), shape, order)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ of the other are both needed elsewhere, their XOR serves both: that is the swizz
 Between layouts whose bases are one bit of one axis each, as every encoding's are, no linear
 arrangement takes fewer wavefronts. Others get a valid one, which may not be the best.
 
-Source: section 5.4 of the paper named in ``linear``.
+Source: the optimal swizzling of the paper named in ``linear``.
 """
 
 from __future__ import annotations
@@ -170,12 +170,11 @@ def _arrange(
     both = f2.Span(fixed).extend(f2.intersection([*left, *fixed], [*right, *fixed]))
     only_left = f2.Span([*fixed, *both]).extend(left)
     only_right = f2.Span([*fixed, *both]).extend(right)
-    repeated = _common(source, target, REGISTER)
-    neither = f2.Span([*fixed, *left, *right]).extend([*repeated, *every])
+    neither = f2.Span([*fixed, *left, *right]).extend(every)
     pairs = [a ^ b for a, b in zip(only_left, only_right)]
     # Enough if a phase of each side fits into one row of banks; else lanes end up in rows as well.
     rows = f2.Span(fixed).extend([*neither, *pairs], wanted)
     banks = f2.Span([*fixed, *rows]).extend([*left, *right, *every])
-    in_registers = f2.Span(repeated)
+    in_registers = f2.Span(_common(source, target, REGISTER))
     rows.sort(key=in_registers.__contains__)
     return LinearLayout(((OFFSET, (*vector, *banks, *rows, *blocks)),), source.outputs)
