@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import errno
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import textwrap
 from typing import Any
 
@@ -84,6 +86,12 @@ def test_a_traceback_begins_in_the_script(tmp_path: pathlib.Path) -> None:
     files = re.findall(r'File "([^"]+)"', done.stderr)
     assert set(files) == {path}
     assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
+
+
+def test_a_script_that_misses_its_gpu(tmp_path: pathlib.Path) -> None:
+    path = script(tmp_path, "raise AssertionError('Torch not compiled with CUDA enabled')\n")
+    assert "--device cpu" in command("run", path).stderr
+    assert "--device cpu" not in command("run", "--device", "cpu", path).stderr
 
 
 def test_a_script_that_is_no_python(tmp_path: pathlib.Path) -> None:
@@ -215,6 +223,7 @@ def test_doctor() -> None:
         "vectors of",
         cache.folder(),
         "NVIDIA driver",
+        " of the host: ",
         "natively: right",
         "in the interpreter: right",
         "cache.dir = ",
@@ -229,6 +238,24 @@ def test_doctor_tells_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.exit_code == 1
     assert "TRITON_DEBUG='perhaps' is not a boolean" in done.output
     assert "is not a CPU whose code runs here" in done.output
+
+
+def test_doctor_tells_of_a_cache_that_can_not_be_written(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "can't be written" not in invoke("doctor").output
+    asked = []
+
+    def refuse(dir: str) -> Any:
+        asked.append(dir)
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setenv("TRITIUM_CACHE_DIR", str(tmp_path / "a" / "b"))
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    done = invoke("doctor")
+    assert done.exit_code == 0
+    assert "can't be written, so that every process compiles anew: Read-only" in done.output
+    assert asked == [str(tmp_path)]
 
 
 # ---- cache ---------------------------------------------------------------------------------------
@@ -302,6 +329,16 @@ def test_a_cache_that_can_not_be_read(
     assert done.output.startswith("Error: ")
 
 
+def test_a_listing_that_is_not_read_to_its_end(
+    place: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object, **__: object) -> None:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr("tritium.cli.cache.click.echo", closed)
+    assert "Error" not in invoke("cache", "list").output
+
+
 # ---- demo ----------------------------------------------------------------------------------------
 
 
@@ -314,6 +351,25 @@ def test_demo_without_torch(tmp_path: pathlib.Path) -> None:
         assert re.search(rf"{kernel} .* ok \S+ +\d+ ms", done.stdout), done.stdout
     assert "Where to go next" in done.stdout
     assert "…" not in done.stdout
+
+
+def test_demo_tells_how_the_command_is_found(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tritium.cli import demo
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my env" / "bin").mkdir(parents=True)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "my env"))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "my env" / "bin" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert demo._activation() == "", "no script to name"
+    (tmp_path / "my env" / "bin" / "activate").write_text("")
+    assert demo._activation().startswith("  . 'my env/bin/activate'  ")
+    (tmp_path / "my env" / "bin" / "tritium").write_text("")
+    (tmp_path / "my env" / "bin" / "tritium").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "my env" / "bin"))
+    assert demo._activation() == "", "it is found"
 
 
 def test_demo_falls_back_to_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,9 @@ def _files(verb: Callable[..., None]) -> Callable[..., None]:
     def checked(*args: Any, **keywords: Any) -> None:
         try:
             verb(*args, **keywords)
+        except BrokenPipeError:
+            # The reader has seen enough: click ends in silence.
+            raise
         except OSError as problem:
             raise click.ClickException(str(problem)) from problem
 
@@ -42,10 +45,7 @@ def _files(verb: Callable[..., None]) -> Callable[..., None]:
 @_files
 def size() -> None:
     """Number of entries by kind, the bytes of all, and where they are."""
-    counts, total = store.size()
-    kernels, manifests, host = (counts[kind] for kind in ("kernel", "manifest", "host"))
-    what = f"{_count(kernels, 'kernel')}, {_count(manifests, 'manifest')}, {host} of the host"
-    click.echo(f"{what}: {_bytes(total)} in {store.folder()}")
+    click.echo(f"{contents()} in {store.folder()}")
 
 
 @cache.command("list")
@@ -102,6 +102,14 @@ def verify(repair: bool) -> None:
         click.echo(f"removed {store.clear([each.name for each in damaged])}")
     elif damaged:
         sys.exit(1)
+
+
+def contents() -> str:
+    """What the cache holds, in words. Raises ``OSError`` where it can't be read."""
+    counts, total = store.size()
+    kernels, manifests, host = (counts[kind] for kind in ("kernel", "manifest", "host"))
+    what = f"{_count(kernels, 'kernel')}, {_count(manifests, 'manifest')}, {host} of the host"
+    return f"{what}: {_bytes(total)}"
 
 
 def _function(entry: Item) -> str:

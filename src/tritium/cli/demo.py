@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -241,7 +244,7 @@ def _fastest(run: Callable[[], object]) -> float:
 
 def _further(console: Any) -> None:
     console.print(
-        "\nWhere to go next:\n"
+        f"\nWhere to go next:\n{_activation()}"
         "  tritium run script.py              a script that says `import triton`\n"
         "  tritium run --interpret script.py  step by step: breakpoint() stops in kernels\n"
         "  tritium explain script.py          the loops that its kernels became\n"
@@ -250,3 +253,16 @@ def _further(console: Any) -> None:
         highlight=False,
         markup=False,
     )
+
+
+def _activation() -> str:
+    """The line that makes the command known to the shell; empty where it is."""
+    script = os.path.join(sys.prefix, "bin", "activate")
+    command = os.path.join(os.path.dirname(sys.executable), "tritium")
+    found = shutil.which("tritium")
+    if not os.path.exists(script) or (
+        found and os.path.realpath(found) == os.path.realpath(command)
+    ):
+        return ""
+    nearer = min(script, os.path.relpath(script), key=len)
+    return f"  {'. ' + shlex.quote(nearer):34} tells the shell where `tritium` is\n"

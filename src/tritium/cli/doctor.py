@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import sys
+import tempfile
 from collections.abc import Iterator
 
 import click
@@ -80,13 +81,23 @@ def _gpu() -> Iterator[str]:
 def _cache() -> Iterator[str]:
     from tritium.runtime import cache
 
-    yield cache.folder()
+    from .cache import contents
+
+    place = cache.folder()
+    yield place
     try:
-        count, size = cache.size()
+        yield contents()
     except OSError as problem:
         yield f"can't be read: {problem}"
         return
-    yield f"{count} kernels, {size} bytes"
+    while not os.path.lexists(place):
+        place = os.path.dirname(place)
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as problem:
+        yield f"can't be written, so that every process compiles anew: {problem.strerror}"
+        yield "TRITIUM_CACHE_DIR names another folder"
 
 
 def _options() -> Iterator[str]:

@@ -42,7 +42,7 @@ def explain(device: str | None, stage: str, script: str, args: tuple[str, ...]) 
         made.extend(each for each in fn.jit_function.kernels.values() if id(each) not in known)
 
     knobs.runtime.jit_post_compile_hook = note
-    status = guarded(lambda: run_script(script, args))
+    status = guarded(lambda: run_script(script, args), mapped=device == "cpu")
     for kernel in made:
         click.echo(f"\n==== {kernel.name}({_signature(kernel)})")
         click.echo(str(kernel.asm[stage]).rstrip())

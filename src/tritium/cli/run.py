@@ -40,4 +40,4 @@ def run(device: str | None, interpret: bool, module: bool, script: str, args: tu
     if interpret:
         knobs.runtime.interpret = True
     runner = run_module if module else run_script
-    sys.exit(guarded(lambda: runner(script, args)))
+    sys.exit(guarded(lambda: runner(script, args), mapped=device == "cpu"))

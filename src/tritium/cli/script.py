@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import traceback
 import types
@@ -14,6 +15,8 @@ from tritium.diagnostics.frames import PACKAGE
 
 FAILED = 1
 INTERRUPTED = 130
+_NO_GPU = re.compile(r"not compiled with CUDA|NVIDIA driver|No CUDA GPUs")
+"""What torch says where it has no GPU."""
 
 
 def run_script(script: str, args: Sequence[str]) -> None:
@@ -41,9 +44,10 @@ def run_module(name: str, args: Sequence[str]) -> None:
     runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
-def guarded(program: Callable[[], None]) -> int:
+def guarded(program: Callable[[], None], mapped: bool = False) -> int:
     """Run a program; the exit status, its errors printed to stderr.
 
+    ``mapped``: the device "cuda" is on the CPU; else a script that misses it is told how.
     Coded errors are shown with their source lines and carets, others as Python shows them, without
     Tritium's own frames above the script's. ``SystemExit`` goes through.
     """
@@ -61,6 +65,8 @@ def guarded(program: Callable[[], None]) -> int:
             # The script's text has none of the frames.
             own = None
         sys.excepthook(type(problem), problem.with_traceback(own), own)
+        if not mapped and _NO_GPU.search(str(problem)):
+            print("help: --device cpu maps the device cuda to the CPU", file=sys.stderr)
         return FAILED
     finally:
         sys.stdout.flush()
