@@ -28,6 +28,7 @@ from tritium.backends.nvptx.layouts import (
     f2,
     optimal_shared,
     plan_conversion,
+    plan_shuffle,
 )
 
 EXTENTS = (1, 3, 5, 48, 80, 96, 160)
@@ -261,6 +262,27 @@ def test_misuse_is_refused(change: object, said: str) -> None:
 
 
 BLOCKED = Blocked((1, 4), (4, 8), (4, 1), (1, 0))
+
+
+def test_blocks_that_hold_copies_choose_their_part() -> None:
+    """Both blocks hold all; then each keeps a half, which is in registers that depend on it."""
+    lanes = (2, 4, 8, 16, 32)
+    copies = LinearLayout(
+        ((REGISTER, (1,)), (LANE, lanes), (WARP, ()), ("block", (0,))), (("dim0", 6),)
+    )
+    halves = copies.with_bases(REGISTER, ()).with_bases("block", (1,))
+    assert isinstance(check(copies, halves, 32), ThroughShared)
+    with pytest.raises(ValueError, match="choose by their block"):
+        plan_shuffle(halves.invert_and_compose(copies), 32)
+
+
+def test_shuffles_serve_where_no_memory_is_left() -> None:
+    source = Blocked((1, 32), (32, 1), (4, 1), (1, 0)).layout((128, 32))
+    target = Blocked((32, 1), (1, 32), (4, 1), (0, 1)).layout((128, 32))
+    assert isinstance(plan_conversion(source, target, 32, 16384), ThroughShared)
+    plan = plan_conversion(source, target, 32, 16383)
+    assert isinstance(plan, Shuffle)
+    assert (machine.run(plan, machine.held(source)) == machine.held(target)).all()
 
 
 def test_elements_stay_in_their_block() -> None:

@@ -108,11 +108,12 @@ def plan_conversion(
         idle_lanes=source.copies(LANE),
         idle_warps=source.copies(WARP),
     )
-    if crossed == LANE:
-        shuffled = plan_shuffle(places, element_bits)
-        if cost(shuffled) <= cost(shared):
-            return shuffled
-    return shared
+    by_block = any(places.keep_outputs([REGISTER, LANE]).bases(BLOCK))
+    if crossed == WARP or by_block:
+        return shared
+    shuffled = plan_shuffle(places, element_bits)
+    fits = limit is None or shared.arrangement.passes_within(limit) is not None
+    return shared if fits and cost(shared) < cost(shuffled) else shuffled
 
 
 def _check(source: LinearLayout, target: LinearLayout, element_bits: int) -> None:

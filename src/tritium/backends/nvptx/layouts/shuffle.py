@@ -63,9 +63,9 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Round:
-    """Word ``published`` of each lane goes to the lane that reads there.
+    """Word ``published`` of each lane goes to the lanes that read there.
 
-    Lane l reads from the lane that ``Shuffle.lanes`` gives for it, XOR ``lanes``.
+    Lane l reads from the lane that ``Shuffle`` gives for it, XOR ``lanes``.
     """
 
     published: int
@@ -79,8 +79,8 @@ class Shuffle:
     ``sources[w]`` lists the registers of source word w, ``targets[w]`` those of target word w, in
     the same order. Exchanges ``before`` are done on source words, round k makes the word k of what
     the exchanges ``after`` then turn into the target words, which may be fewer. Lane l of warp w
-    reads in each round from the lane whose number is the XOR of ``lanes`` at the bits of l and
-    ``warps`` at those of w (and of the round's own).
+    reads in each round from the lane whose number is the XOR of ``lanes`` at the bits of l, of
+    ``warps`` at those of w, and of the round's own ``lanes``.
     """
 
     sources: tuple[tuple[int, ...], ...]
@@ -164,10 +164,13 @@ class _Blocks:
 def plan_shuffle(places: LinearLayout, element_bits: int) -> Shuffle:
     """The shuffles for a map from places of the target to places of the source, inside warps.
 
-    ``places`` is ``target.invert_and_compose(source)``. Raises ``ValueError`` if it crosses warps.
+    ``places`` is ``target.invert_and_compose(source)``. Raises ``ValueError`` if it crosses warps,
+    or what a thread takes depends on its block.
     """
     if crossing(places) not in (LANE, REGISTER):
         raise ValueError("elements would change warps")
+    if any(places.keep_outputs([REGISTER, LANE]).bases(BLOCK)):
+        raise ValueError("threads would choose by their block")
     blocks = _Blocks.of(places)
     pairs = _payload(blocks, element_bits)
     targets = _words(places.input_bits(REGISTER), [target for _, target in pairs])
