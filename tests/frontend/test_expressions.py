@@ -678,7 +678,7 @@ def test_declarations_without_value() -> None:
         D: tl.constexpr
         tl.store(out, D)
 
-    assert "declaration" in refused(unset, "E0103", PTR, at="D").help
+    assert "where it is declared" in refused(unset, "E0103", PTR, at="D").help
 
 
 def test_names_of_values_come_from_variables() -> None:

@@ -288,7 +288,7 @@ def test_the_loop_variable_has_no_value_afterwards() -> None:
         tl.store(out, i)
 
     problem = refused(kernel, "E0103", PTR, I32, at="i")
-    assert "for loop" in problem.help
+    assert "copy it inside" in problem.help
 
 
 def test_hints_are_kept() -> None:

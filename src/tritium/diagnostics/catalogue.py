@@ -66,12 +66,7 @@ def _names() -> None:
         "global {name} is a plain {type}: a kernel can only use globals that can't change",
         "write {name} = tl.constexpr({value}), or pass it as an argument",
     )
-    define(
-        "E0103",
-        Kind.NAME,
-        "{name} is defined only on some paths to this place",
-        "give it a value of the same type before the {construct}",
-    )
+    define("E0103", Kind.NAME, "{name} has no value on some paths to this place", "{hint}")
     define("E0110", Kind.UNSUPPORTED, "{construct} is not part of the kernel language", "{hint}")
     define("E0111", Kind.TYPE, "{name} can't be called from a kernel", "{hint}")
     define("E0112", Kind.TYPE, "{name}() got an unexpected keyword argument {keyword!r}", "{hint}")

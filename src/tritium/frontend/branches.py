@@ -115,7 +115,7 @@ class Branches(Statements):
             if left is right or not then.falls or not otherwise.falls:
                 merged[name] = self._one_sided(merge, name, then, otherwise)
             elif left is None or right is None or not (left.is_set and right.is_set):
-                merged[name] = Binding(Unset("if"))
+                merged[name] = Binding(Unset.by("if"))
             else:
                 merged[name] = self._both(merge, name, left, right)
         return {name: value for name, value in merged.items() if value is not None}

@@ -74,10 +74,13 @@ class Carried:
     def leave(self, scope: Scope, after: Scope, results: Sequence[Value]) -> Scope:
         """The variables after the loop: those first assigned inside have no value there."""
         outside = self.enter(scope, results)
-        for name in (*after, *self.hidden):
+        for name in after:
             before = scope.get(name)
-            if name in self.hidden or before is None or not before.is_set:
-                outside[name] = Binding(Unset(self.construct))
+            if before is None or not before.is_set:
+                outside[name] = Binding(Unset.by(self.construct))
+        for name in self.hidden:
+            hint = f"the variable of a {self.construct} ends with it: copy it inside to another one"
+            outside[name] = Binding(Unset(hint))
         for name, _ in self.places:
             outside[name].loc = after[name].loc
         return outside

@@ -31,9 +31,14 @@ HELPER = (
 
 @dataclass(frozen=True)
 class Unset:
-    """What a variable holds that has a value on some paths only; ``construct`` is to blame."""
+    """What a variable holds that has a value on some paths only; ``hint`` says what to do."""
 
-    construct: str
+    hint: str
+
+    @classmethod
+    def by(cls, construct: str) -> Unset:
+        """For a variable that is first assigned in ``construct``."""
+        return cls(f"give it a value of the same type before the {construct}")
 
 
 @dataclass(slots=True, eq=False)
@@ -67,7 +72,7 @@ def read(scope: Scope, reads: Reads, name: str) -> Any:
     binding = scope.get(name)
     if binding is not None:
         if isinstance(binding.value, Unset):
-            raise error("E0103", name=name, construct=binding.value.construct)
+            raise error("E0103", name=name, hint=binding.value.hint)
         return binding.value
     value = lookup(reads.function, name)
     if not is_missing(value):

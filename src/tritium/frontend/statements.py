@@ -53,7 +53,9 @@ class Statements(Calls):
         if node.value is None:
             self._check_undeclared(name, node)
             # The next assignment gives the value, and that stays known.
-            self.frame.scope[name] = Binding(Unset("declaration"), self.frame.loc(), declared=True)
+            self.frame.scope[name] = Binding(
+                Unset("give it a value where it is declared"), self.frame.loc(), declared=True
+            )
             return None
         value = self.expression(node.value)
         self._check_undeclared(name, node)
