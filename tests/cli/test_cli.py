@@ -88,6 +88,12 @@ def test_a_traceback_begins_in_the_script(tmp_path: pathlib.Path) -> None:
     assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
 
 
+def test_a_debugger_that_is_quit(tmp_path: pathlib.Path) -> None:
+    done = command("run", script(tmp_path, "breakpoint()\nprint('on')\n"), stdin="q\n")
+    assert (done.returncode, done.stderr) == (1, "ended in the debugger\n")
+    assert "on\n" not in done.stdout
+
+
 def test_a_script_that_misses_its_gpu(tmp_path: pathlib.Path) -> None:
     path = script(tmp_path, "raise AssertionError('Torch not compiled with CUDA enabled')\n")
     assert "--device cpu" in command("run", path).stderr

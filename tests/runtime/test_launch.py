@@ -624,6 +624,22 @@ def test_kernels_are_not_called_from_the_host() -> None:
         put(np.zeros(1), 3)
     assert isinstance(caught.value, TritiumError)
     assert caught.value.code == "E0516"
+    with pytest.raises(TritiumError) as caught:
+        put.interpret(np.zeros(1), 3)  # type: ignore[operator]
+    assert caught.value.help == "launch it as put.interpret[grid](...)"
+
+
+def test_named_cpus() -> None:
+    out = np.zeros(1, np.int32)
+    with knobs.cpu.scope():
+        knobs.cpu.target = "generic"
+        tritium.jit(put.fn)[(1,)](out, 3)
+        assert out[0] == 3
+        knobs.cpu.target = "z80"
+        with pytest.raises(TritiumError) as caught:
+            tritium.jit(put.fn)[(1,)](out, 4)
+    assert caught.value.code == "E0801"
+    assert "x86-64-v3" in caught.value.help
 
 
 def test_compiled_kernel_type() -> None:

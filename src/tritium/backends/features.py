@@ -1,8 +1,7 @@
 """CPU features: what named CPUs have, and what LLVM's target intrinsics need.
 
 LLVM's code generator ends the process when an intrinsic's feature is absent, so every module is
-checked against this table first. CPUs that are not listed count as having nothing beyond their
-architecture's base, which costs speed, never correctness.
+checked against this table first.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _NEON = frozenset({"neon", "fp-armv8"})
 _NEOVERSE_N1 = _NEON | {"dotprod", "fullfp16", "lse", "crc"}
 _NEOVERSE_V1 = _NEOVERSE_N1 | {"sve", "bf16", "i8mm"}
 
-_CPUS: dict[str, frozenset[str]] = {
+CPUS: dict[str, frozenset[str]] = {
     "x86-64": _X86_64,
     "x86-64-v2": _V2,
     "nehalem": _V2,
@@ -49,6 +48,9 @@ _CPUS: dict[str, frozenset[str]] = {
     "neoverse-v2": _NEOVERSE_V1 | {"sve2"},
     "apple-m1": _NEOVERSE_N1,
 }
+
+# What every CPU of an architecture has.
+_BASES = {"x86_64": _X86_64, "aarch64": _NEON, "arm64": _NEON}
 
 # The longest prefix of an intrinsic's name decides.
 _NEEDS: dict[str, tuple[str, ...]] = {
@@ -86,9 +88,9 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 _INTRINSIC = r"@(llvm\.(?:x86|aarch64)\.[\w.]+)"
 
 
-def cpu_features(cpu: str) -> frozenset[str]:
-    """The features of a CPU as LLVM names them; empty for one that is not listed."""
-    return _CPUS.get(cpu, frozenset())
+def cpu_features(cpu: str, architecture: str) -> frozenset[str]:
+    """The features of a CPU as LLVM names them; of one that is not listed, its architecture's."""
+    return CPUS.get(cpu, frozenset()) | _BASES.get(architecture, frozenset())
 
 
 def missing_features(text: str, features: Set[str]) -> dict[str, list[str]]:

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-from .features import cpu_features, missing_features
+from .features import CPUS, cpu_features, missing_features
 
 Times = dict[str, float]
 
@@ -80,7 +80,7 @@ class Target(NamedTuple):
     @property
     def architecture(self) -> str:
         """The triple's first part: "x86_64", "aarch64", "nvptx64"."""
-        return self.triple.split("-", 1)[0]
+        return _architecture(self.triple)
 
     @property
     def vector_bits(self) -> int:
@@ -102,6 +102,10 @@ class Target(NamedTuple):
         llvm = _llvm()
         version = ".".join(map(str, llvm.llvm_version_info))
         return f"{self.triple} {self.cpu} {self.features} llvm {version} {_PASSES}"
+
+
+def _architecture(triple: str) -> str:
+    return triple.split("-", 1)[0]
 
 
 class CompiledModule:
@@ -186,20 +190,24 @@ def host_target(cpu: str | None = None, features: str | None = None) -> Target:
     """The target of this process.
 
     `cpu` names another CPU whose code this machine can run ("x86-64-v3"), `features` adds to or
-    removes from it ("-avx512f"). Raises ValueError if the machine lacks a feature of them.
+    removes from it ("-avx512f"). Raises ValueError if the machine lacks a feature of them, and for
+    a CPU that is not listed: LLVM ends the process where it doesn't know one.
     """
     llvm = _llvm()
     host = {name for name, present in llvm.get_host_cpu_features().items() if present}
     extra, removed = _signed(features or "")
+    triple = llvm.get_process_triple()
     if cpu is None or cpu == "native":
         name, base = llvm.get_host_cpu_name(), frozenset(host)
         text = ",".join(filter(None, (llvm.get_host_cpu_features().flatten(), features)))
     else:
-        name, base, text = cpu, cpu_features(cpu), features or ""
+        if cpu not in CPUS:
+            raise ValueError(f"name one of {', '.join(CPUS)}, or native")
+        name, base, text = cpu, cpu_features(cpu, _architecture(triple)), features or ""
     wanted = (base | extra) - removed
     if host and (absent := sorted(wanted - host)):
         raise ValueError(f"this machine can't run code for {name}: no {', '.join(absent)}")
-    return Target(llvm.get_process_triple(), name, text, frozenset(wanted), jit=True)
+    return Target(triple, name, text, frozenset(wanted), jit=True)
 
 
 @cache
@@ -207,7 +215,7 @@ def cross_target(triple: str, cpu: str, features: str = "") -> Target:
     """A target whose code is emitted here and runs elsewhere: a triple and a CPU of it."""
     _initialize_all()
     extra, removed = _signed(features)
-    wanted = (cpu_features(cpu) | extra) - removed
+    wanted = (cpu_features(cpu, _architecture(triple)) | extra) - removed
     return Target(triple, cpu, features, frozenset(wanted), jit=False)
 
 

@@ -130,6 +130,11 @@ def _check() -> Iterator[tuple[str, bool]]:
         start = time.perf_counter()
         try:
             kernel[(4,)](x, out, x.size, BLOCK=256)
+        except TritiumError as problem:
+            yield f"a kernel {name}: {problem.message}", False
+            if problem.help:
+                yield f"  help: {problem.help}", False
+            continue
         except Exception as problem:  # noqa: BLE001 - reported
             yield f"a kernel {name}: {type(problem).__name__}: {problem}", False
             continue

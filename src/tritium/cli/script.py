@@ -60,6 +60,9 @@ def guarded(program: Callable[[], None], mapped: bool = False) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except Exception as problem:  # noqa: BLE001 - shown to the user, as Python would
+        if type(problem).__module__ == "bdb":
+            print("ended in the debugger", file=sys.stderr)
+            return FAILED
         own = _own(problem.__traceback__)
         if isinstance(problem, SyntaxError) and own is problem.__traceback__:
             # The script's text has none of the frames.

@@ -72,6 +72,10 @@ class _Interpreted(KernelInterface[Any]):
     def __init__(self, kernel: JITFunction) -> None:
         self.kernel = kernel
 
+    def __call__(self, *args: Any, **keywords: Any) -> None:
+        """Raises E0516: the grid is missing."""
+        raise error("E0516", name=f"{self.kernel.__name__}.interpret")
+
     def run(self, /, *args: Any, grid: GridLike, warmup: bool = False, **keywords: Any) -> None:
         """Run every program as Python."""
         with callsite.placing(self.kernel.arg_names):
