@@ -84,7 +84,7 @@ def jit(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     """``tritium.jit`` for the alias: a global that changes after a compilation is an error."""
     if fn is None:
         return lambda function: jit(function, **options)
-    made = tritium.jit(fn, **options)  # type: ignore[call-overload]
+    made = tritium.jit(fn, **options)
     made.frozen_globals = True
     return made
 

@@ -99,6 +99,7 @@ class Base:
         """
         while work:
             step = work.popleft()
+            flow: Flow
             if isinstance(step, ast.stmt):
                 with self.at(step):
                     flow = self._handler(step)(step, work)

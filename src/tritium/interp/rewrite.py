@@ -184,7 +184,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         return self._nested(node)
 
-    def _nested(self, node: Any) -> ast.AST:
+    def _nested(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         # Annotations stay as they are written.
         node.decorator_list = [self.visit(each) for each in node.decorator_list]
         node.args.defaults = [self.visit(each) for each in node.args.defaults]
@@ -196,7 +196,7 @@ class _Rewriter(ast.NodeTransformer):
         """A class of the user's is Python's."""
         return node
 
-    def visit_match_case(self, node: Any) -> ast.AST:
+    def visit_match_case(self, node: ast.match_case) -> ast.AST:
         """Patterns are no expressions."""
         if node.guard is not None:
             node.guard = self.visit(node.guard)
@@ -262,7 +262,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_While(self, node: ast.While) -> ast.AST:
         return self._branch(node)
 
-    def _branch(self, node: Any) -> ast.AST:
+    def _branch(self, node: ast.If | ast.While) -> ast.AST:
         # Python compiles known conditions away.
         if not isinstance(node.test, ast.Constant):
             node.test = self._wrapped("truth", node.test)

@@ -131,7 +131,7 @@ class Pool:
         start, first = time.perf_counter(), self.ticks()
         while time.perf_counter() - start < _CALIBRATION:
             pass
-        return (self.ticks() - first) / (time.perf_counter() - start)
+        return float(self.ticks() - first) / (time.perf_counter() - start)
 
     def _clear(self) -> None:
         ctypes.memset(self.address, 0, layout.POOL_SIZE)
