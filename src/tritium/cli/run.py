@@ -25,7 +25,9 @@ from .script import guarded, run_module, run_script
 @click.option("-m", "module", is_flag=True, help="SCRIPT is the name of a module.")
 @click.argument("script")
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-def run(device: str | None, interpret: bool, module: bool, script: str, args: tuple[str, ...]) -> None:
+def run(
+    device: str | None, interpret: bool, module: bool, script: str, args: tuple[str, ...]
+) -> None:
     """Run SCRIPT with ARGS; `import triton` means Tritium in it.
 
     The exit status is the script's own: 1 after an error, 2 for a wrong use of this command.
