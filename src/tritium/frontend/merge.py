@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tritium.ir.core import Block, Region, Value
@@ -81,7 +82,7 @@ class Merge:
             if number(value) is None:
                 raise Mismatch
             like = other if promote and isinstance(other, Tile) else None
-            made.append(self._in_branch(side, lambda v=value, t=like: number_as(v, t)))  # type: ignore[misc]
+            made.append(self._in_branch(side, partial(number_as, value, like)))
         if made[0].type is not made[1].type:
             raise Mismatch
         return made[0], made[1]
