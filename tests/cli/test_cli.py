@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 import tritium
 from tritium import knobs
 from tritium.cli import main
+from tritium.cli.script import guarded
 from tritium.runtime import cache
 from tritium.runtime.cache import Entry
 
@@ -86,6 +87,24 @@ def test_a_traceback_begins_in_the_script(tmp_path: pathlib.Path) -> None:
     files = re.findall(r'File "([^"]+)"', done.stderr)
     assert set(files) == {path}
     assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
+
+
+def test_errors_are_coloured_on_terminals_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shown(terminal: bool, no_color: str) -> str:
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+        monkeypatch.setenv("NO_COLOR", no_color)
+
+        def fail() -> None:
+            raise tritium.TritiumError("E0117", "wrong")
+
+        assert guarded(fail) == 1
+        return capsys.readouterr().err
+
+    assert "\033[" in shown(True, "")
+    assert "\033[" not in shown(True, "1")
+    assert "\033[" not in shown(False, "")
 
 
 def test_a_debugger_that_is_quit(tmp_path: pathlib.Path) -> None:

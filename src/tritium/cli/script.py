@@ -78,7 +78,8 @@ def guarded(program: Callable[[], None], mapped: bool = False) -> int:
 
 def _show(problem: TritiumError) -> None:
     sys.stdout.flush()
-    print(text(problem, color=sys.stderr.isatty()), file=sys.stderr)
+    color = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    print(text(problem, color=color), file=sys.stderr)
     launch = _launch(problem.__traceback__)
     if launch is not None and problem.loc is not None:
         shown = [(each.file, each.line) for each in problem.loc.chain()]
