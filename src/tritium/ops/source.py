@@ -14,14 +14,14 @@ import tokenize
 import weakref
 from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
 from tritium.diagnostics import Loc, error
 from tritium.diagnostics.frames import character
 from tritium.ir.digest import digest
 
 
-class FunctionSource(NamedTuple):
+class FunctionSource:
     """A function's definition as it stands in its file.
 
     ``tree`` is shared by all readers, who must not change it; its line numbers are the file's, its
@@ -29,13 +29,18 @@ class FunctionSource(NamedTuple):
     off. ``text`` runs from ``def`` to the end of the body, and ``hash`` is its digest.
     """
 
-    file: str
-    name: str
-    tree: ast.FunctionDef
-    lines: tuple[str, ...]
-    first_line: int
-    text: str
-    hash: str
+    __slots__ = ("file", "first_line", "hash", "lines", "name", "text", "tree")
+
+    def __init__(self, code: CodeType, tree: ast.FunctionDef, lines: Sequence[str]) -> None:
+        assert tree.end_lineno is not None
+        first = code.co_firstlineno
+        self.file = code.co_filename
+        self.name = code.co_name
+        self.tree = tree
+        self.lines = tuple(lines)
+        self.first_line = first
+        self.text = "".join(lines[tree.lineno - first : tree.end_lineno - first + 1]).lstrip()
+        self.hash: str = digest(self.text.encode()).hexdigest()
 
     def loc(self, node: ast.AST, call_site: Loc | None = None) -> Loc:
         """The place of a node of ``tree``, reached through the call at ``call_site``."""
@@ -97,18 +102,7 @@ def _read(function: FunctionType) -> FunctionSource:
     tree.decorator_list = []
     if sys.version_info < (3, 12):
         _place_fstrings(tree)
-    first = code.co_firstlineno
-    assert tree.end_lineno is not None
-    text = "".join(lines[tree.lineno - first : tree.end_lineno - first + 1]).lstrip()
-    return FunctionSource(
-        file=code.co_filename,
-        name=code.co_name,
-        tree=tree,
-        lines=tuple(lines),
-        first_line=first,
-        text=text,
-        hash=digest(text.encode()).hexdigest(),
-    )
+    return FunctionSource(code, tree, lines)
 
 
 def _blocks(function: FunctionType) -> Iterator[list[str]]:

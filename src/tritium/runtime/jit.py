@@ -7,7 +7,7 @@ import importlib
 import inspect
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, Generic, TypeVar, overload
 
 from tritium import knobs
 from tritium.diagnostics import error
@@ -47,18 +47,19 @@ class KernelInterface(Generic[T]):
         return self.run(*given, grid=grid, warmup=True, **named)
 
 
-class KernelParam(NamedTuple):
+class KernelParam:
     """A parameter of a kernel, as Triton describes it."""
 
-    num: int
-    name: str
-    annotation: str
-    annotation_type: str
-    is_constexpr: bool
-    is_const: bool
-    default: Any
-    do_not_specialize: bool
-    do_not_specialize_on_alignment: bool
+    def __init__(self, num: int, rule: specialize.Parameter, declared: inspect.Parameter) -> None:
+        self.num = num
+        self.name = rule.name
+        self.annotation = _annotation_text(declared.annotation)
+        self.annotation_type = "" if rule.fixed is None else rule.fixed.mnemonic
+        self.is_constexpr = rule.is_constexpr
+        self.is_const = rule.is_const
+        self.default = declared.default
+        self.do_not_specialize = not rule.on_value
+        self.do_not_specialize_on_alignment = not rule.on_alignment
 
     @property
     def has_default(self) -> bool:
@@ -263,18 +264,9 @@ class JITFunction(DeviceFunction, KernelInterface[Any], metaclass=_Watched):
     @property
     def params(self) -> list[KernelParam]:
         """The parameters with their annotations and rules."""
+        declared = self.python_signature.parameters
         return [
-            KernelParam(
-                num=place,
-                name=name,
-                annotation=_annotation_text(self.python_signature.parameters[name].annotation),
-                annotation_type="" if rule.fixed is None else rule.fixed.mnemonic,
-                is_constexpr=rule.is_constexpr,
-                is_const=rule.is_const,
-                default=self.python_signature.parameters[name].default,
-                do_not_specialize=not rule.on_value,
-                do_not_specialize_on_alignment=not rule.on_alignment,
-            )
+            KernelParam(place, rule, declared[name])
             for place, (name, rule) in enumerate(self.binder.rules.items())
         ]
 

@@ -53,16 +53,19 @@ class Code(NamedTuple):
     slow: dict[str, int]
 
 
-class Version(NamedTuple):
+class Version:
     """One version of the code, linked.
 
     ``record`` is what the pool is told of it, ``library`` keeps it mapped.
     """
 
-    kernel: Code
-    library: Library
-    record: Any
-    cached: bool
+    __slots__ = ("cached", "kernel", "library", "record")
+
+    def __init__(self, kernel: Code, library: Library, record: Any, cached: bool) -> None:
+        self.kernel = kernel
+        self.library = library
+        self.record = record
+        self.cached = cached
 
 
 def host_target() -> Target:
