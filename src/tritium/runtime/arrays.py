@@ -169,15 +169,13 @@ def _advice(dtype: np.dtype[Any]) -> str:
     if dtype.kind == "c":
         part = "np.float32" if dtype.itemsize == 8 else "np.float64"
         return f"pass x.view({part}): the real and imaginary parts alternate"
-    if dtype.kind == "O":
-        return "convert it: x.astype(np.float32)"
     if dtype.kind in "mM":
         return "pass x.view(np.int64)"
     if dtype.names is not None:
         return f"pass one field of it: x[{dtype.names[0]!r}]"
     if not dtype.isnative:
         return 'convert it: x.astype(x.dtype.newbyteorder("="))'
-    return "convert it with astype to a type of tritium.language"
+    return f"convert it: x.astype(np.{'float64' if dtype.kind == 'f' else 'float32'})"
 
 
 def _numpy_storage(array: np.ndarray[Any, Any]) -> tuple[int, int]:
