@@ -256,16 +256,31 @@ def test_threads_take_ascending_chunks(eager: Pool, number: int) -> None:
     assert len(entry.threads()) == number
 
 
-def test_chunks_are_runs_that_get_shorter(eager: Pool) -> None:
+def test_a_thread_claims_more_and_more_and_less_towards_the_end(eager: Pool) -> None:
     entry = Recorder(Meeting(2))
     known(entry.record)
     with knobs.cpu.scope():
         knobs.cpu.num_threads = 2
-        entry.run(eager, 1000)
-    sizes = [last - first for _, first, last in sorted(entry.chunks, key=lambda each: each[1])]
-    assert sizes[:2] == [250, 187]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[-1] == 1
+        entry.run(eager, 10_000)
+    for thread in entry.threads():
+        sizes = [last - first for each, first, last in entry.chunks if each == thread]
+        assert sizes[0] == 1
+        assert all(later <= 8 * size for size, later in itertools.pairwise(sizes))
+    for _, first, last in entry.chunks:
+        assert last - first <= max(1, (10_000 - first) // 4)
+    assert max(last - first for _, first, last in entry.chunks) > 500
+    entry.check(10_000)
+
+
+def test_what_was_quick_and_takes_long_now_is_claimed_bit_by_bit(eager: Pool) -> None:
+    eager.limit("LONG", 0.004)
+    entry = Recorder(lambda program: time.sleep(0.001))
+    known(entry.record, 1e-3)
+    with knobs.cpu.scope():
+        knobs.cpu.num_threads = 2
+        entry.run(eager, 200)
+    entry.check(200)
+    assert max(last - first for _, first, last in entry.chunks) <= 8
 
 
 def test_small_work_stays_on_the_callers_thread(threads: Pool) -> None:
@@ -294,18 +309,14 @@ def test_what_is_left_is_shared_once_it_is_seen_to_take_long(threads: Pool) -> N
 
 
 def test_a_grid_that_was_quick_and_is_slow_now_is_shared(threads: Pool) -> None:
-    """An eighth of it runs before that is noticed."""
+    """One program of it runs before that is noticed."""
     meeting = Meeting(2)
-    entry = Recorder(lambda program: time.sleep(0.001) if program < 8 else meeting(program))
-    threads.limit("TINY", 1e6)
-    known(entry.record, 1.0)
+    entry = Recorder(lambda program: time.sleep(0.001) if program < 1 else meeting(program))
+    known(entry.record, 1e-6)
     with knobs.cpu.scope():
         knobs.cpu.num_threads = 2
-        threads.start()
-        threads.limit("TINY", 1e-6)
-        known(entry.record, 1e-6)
         entry.run(threads, 64)
-    assert entry.chunks[0] == (threading.get_native_id(), 0, 8)
+    assert entry.chunks[0] == (threading.get_native_id(), 0, 1)
     entry.check(64)
     assert len(entry.threads()) == 2
 
@@ -403,7 +414,9 @@ def test_a_program_may_launch_a_grid(library: Library, eager: Pool) -> None:
 @pytest.mark.parametrize("number", [1, 2])
 def test_ctrl_c(library: Library, threads: Pool, number: int) -> None:
     def press() -> None:
-        time.sleep(0.2)
+        while not grid.counters[0]:
+            time.sleep(0.001)
+        time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGINT)
 
     grid = Grid(library, 1_000_000, steps=1_000_000)

@@ -53,7 +53,7 @@ def _integer(module: Module, target: Target) -> None:
     out = b.new("out")
     b.leave(b.icmp("slt", over, const(i32, 0)), out)
     unsigned = b.call("PyLong_AsUnsignedLongLong", i64, (value,))
-    failed = b.xor(b.null(b.call("PyErr_Occurred", ptr, ())), const(i1, 1))
+    failed = b.not_(b.null(b.call("PyErr_Occurred", ptr, ())))
     b.put(fact, Fact.VALUE, unsigned)
     kind = b.select(failed, const(i64, Fact.OTHER), const(i64, Fact.UINT64))
     b.put(fact, Fact.KIND, kind)

@@ -24,6 +24,8 @@ PYTHON = ("PyEval_SaveThread", "PyEval_RestoreThread", "PyErr_CheckSignals", "Py
 """The functions of CPython that are called."""
 ALL_TAKEN = (1 << 32) - 1
 """The low half of a ticket where nothing can be claimed."""
+GROWTH = 8
+"""How many times as much a thread runs at once as the time before, at most."""
 _MOST_UNITS = 1 << 31
 _PAUSES = 200
 """How often a caller looks for the end of a grid before it offers its CPU to others."""
@@ -126,7 +128,7 @@ def _acquire(module: Module, target: Target) -> None:
         flag = b.gep(slot, Slot.BUSY)
         _, won = b.cmpxchg(flag, const(i32, 0), const(i32, 1), align=8)
         lost = b.new("lost")
-        b.leave(b.xor(won, const(i1, 1)), lost)
+        b.leave(b.not_(won), lost)
         b.ret(slot)
         b.goto(lost)
         b.br(taken)
@@ -142,10 +144,11 @@ def _alone(module: Module, target: Target) -> None:
     params = [(ptr, "pool"), (ptr, "launch"), (i64, "next")]
     b, (pool, launch, start) = begin(module, target, "alone", i64, params)
     following = b.variable(start, "following")
+    allowed = b.variable(const(i64, 1), "allowed")
     units, unit = b.get(launch, Launch.UNITS), b.get(launch, Launch.UNIT)
     threads, slot = b.get(launch, Launch.THREADS), b.get(launch, Launch.SLOT, ptr)
     more = b.icmp("sgt", threads, const(i64, 1))
-    several = b.and_(more, b.xor(b.null(slot), const(i1, 1)))
+    several = b.and_(more, b.not_(b.null(slot)))
     with b.forever("piece") as (_, after):
         first = following.get()
         left = b.sub(units, first)
@@ -157,9 +160,9 @@ def _alone(module: Module, target: Target) -> None:
         b.leave(b.and_(sharing, worth), after)
         waking, long = (b.get(pool, each, double) for each in (Pool.WORTH_WAKING, Pool.LONG))
         count = b.umin(count_for(b, b.select(sharing, waking, long), cost), left)
-        # A cost of 0 is one that isn't known.
-        unknown = b.fcmp("ole", cost, const(double, 0.0))
-        last = b.add(first, b.select(unknown, const(i64, 1), count))
+        count = b.umin(count, allowed.get())
+        allowed.set(b.mul(count, const(i64, GROWTH)))
+        last = b.add(first, count)
         programs = _programs(b, launch, Launch.UNIT, Launch.PROGRAMS, (first, last))
         stop = b.call("timed", i1, (pool, launch, *programs))
         following.set(last)
@@ -179,7 +182,7 @@ def _has_workers(b: HostBuilder, pool: V) -> V:
     """Whether there are workers, or may be some."""
     closed = b.icmp("ne", b.get_atomic(pool, Pool.CLOSED, i32), const(i32, 0))
     some = b.icmp("sgt", b.get_atomic(pool, Pool.WORKERS), const(i64, 0))
-    return b.or_(some, b.xor(closed, const(i1, 1)))
+    return b.or_(some, b.not_(closed))
 
 
 def _worth(b: HostBuilder, pool: V) -> V:
@@ -229,7 +232,6 @@ def _open(b: HostBuilder, pool: V, launch: V, start: V, helpers: V, waking: V) -
     b.put(slot, Slot.WAKING, b.zext(waking, i64))
     b.put(slot, Slot.CONTROL, b.control_register())
     cost = b.fmul(b.get(launch, Launch.COST, double), b.uitofp(b.get(launch, Launch.UNIT), double))
-    b.put(slot, Slot.LIMIT, count_for(b, b.get(pool, Pool.LONG, double), cost))
     b.put(slot, Slot.LEAST, count_for(b, b.get(pool, Pool.SHORT, double), cost))
     b.put(slot, Slot.SHARE, b.shl(b.get(launch, Launch.THREADS), const(i64, 1)))
     b.put_atomic(slot, Slot.WAITING, const(i32, 0))
@@ -350,7 +352,7 @@ def _work(module: Module, target: Target) -> None:
     b.goto(end)
     with b.when(none):
         b.call("free", void, (b.get(own, 0, ptr),))
-    with b.when(b.xor(none, const(i1, 1))):
+    with b.when(b.not_(none)):
         b.put_atomic(slot, Slot.BUSY, const(i32, 0))
     ran = b.get(launch, Launch.RAN)
     with b.when(b.icmp("sgt", ran, const(i64, 0))):
@@ -381,8 +383,8 @@ def _run_grid(module: Module, target: Target) -> None:
     quick = b.and_(quick, b.icmp("ne", b.get(record, Record.STEADY), const(i64, 0)))
     quick = b.and_(quick, b.icmp("ult", programs, const(i64, _MOST_UNITS)))
     b.need(quick, full)
-    # The arguments may be other ones than before: an eighth is tried first.
-    some = b.lshr(b.add(programs, const(i64, 7)), const(i64, 3))
+    # The arguments may be other ones than before: one program is tried first.
+    some = const(i64, 1)
     began = b.now()
     b.call(entry, void, (arguments, const(i64, 0), some, const(ptr, 0)))
     taken = b.sitofp(b.smax(b.sub(b.now(), began), const(i64, 1)), double)
@@ -392,7 +394,7 @@ def _run_grid(module: Module, target: Target) -> None:
     allowed = b.fmul(b.fmul(tiny, const(double, 4.0)), b.sitofp(some, double))
     one = b.icmp("eq", programs, const(i64, 1))
     b.need(b.or_(one, b.fcmp("ole", projected, allowed)), full)
-    with b.when(b.xor(one, const(i1, 1))):
+    with b.when(b.not_(one)):
         b.call(entry, void, (arguments, some, programs, const(ptr, 0)))
         time.set(b.sitofp(b.smax(b.sub(b.now(), began), const(i64, 1)), double))
     b.call("remember", void, (record, time.get(), programs))

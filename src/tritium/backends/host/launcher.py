@@ -321,7 +321,7 @@ def _attempt(module: Module, target: Target) -> None:
     b.need(b.call("unchanged", i1, (entry,)), slow)
     known = (b.gep(call, Call.FACTS), b.get(call, Call.COUNT))
     record = b.call("record_for", ptr, (process, entry, *known))
-    b.need(b.xor(b.null(record), const(i1, 1)), slow)
+    b.need(b.not_(b.null(record)), slow)
     b.put(call, Call.RECORD, record)
     programs = b.call("extents", i64, (process, grid, b.gep(call, Call.EXTENTS)))
     b.put(call, Call.PROGRAMS, programs)
@@ -344,7 +344,7 @@ def _launch(module: Module, target: Target) -> None:
     kernel = _kernel(b, made)
     process = b.get(kernel, Kernel.PROCESS, ptr)
     keywords = b.variable(const(i64, 0), "keywords")
-    with b.when(b.xor(b.null(names), const(i1, 1))):
+    with b.when(b.not_(b.null(names))):
         keywords.set(b.call("PyTuple_Size", i64, (names,)))
     call = b.stack(Call.SIZE, "call")
     for field, value in (
@@ -359,7 +359,7 @@ def _launch(module: Module, target: Target) -> None:
     ):
         b.put(call, field, value)
     slow, entry = b.new("slow"), b.call("locate", ptr, (call,))
-    b.need(b.xor(b.null(entry), const(i1, 1)), slow)
+    b.need(b.not_(b.null(entry)), slow)
     b.put(call, Call.ENTRY, entry)
     # Whatever runs meanwhile, this thread's Python or another's, may do away with the entry.
     held = b.get(entry, Entry.OBJECT, ptr)

@@ -41,8 +41,8 @@ class Slot:
     """A grid in flight. ``TICKET`` is its generation << 32 | the next unit that nobody has claimed.
 
     A unit is ``UNIT`` programs; ``DONE`` counts the units that have run, ``WAITING`` is 1 where the
-    caller sleeps until they all have. ``SHARE`` divides what is left into claims, ``LIMIT`` and
-    ``LEAST`` bound them. ``CONTROL`` is the caller's floating-point control register. ``BUSY`` is 1
+    caller sleeps until they all have. ``SHARE`` divides what is left into claims of ``LEAST`` or
+    more. ``CONTROL`` is the caller's floating-point control register. ``BUSY`` is 1
     while a caller owns the slot; ``ARENA`` is the scratch memory of that caller, and its size.
     ``WAKING`` is 1 where sleeping workers are to be woken.
     """
@@ -50,7 +50,7 @@ class Slot:
     TICKET = 0
     DONE, WAITING = 64, 72
     ENTRY, ARGUMENTS, PROGRAMS, UNIT, UNITS, HELPERS, SCRATCH, CONTROL = range(128, 192, 8)
-    LIMIT, LEAST, SHARE, BUSY, ARENA, WAKING = 192, 200, 208, 216, 224, 240
+    LEAST, SHARE, WAKING, BUSY, ARENA = 192, 200, 208, 216, 224
     SIZE = 256
     COUNT = 16
 

@@ -105,7 +105,7 @@ class _Fit:
         b = self.b
         low = b.and_(self.value(), const(i64, 15))
         wrong = b.xor(b.icmp("eq", low, const(i64, 0)), self.rule(Argument.MULTIPLE))
-        return b.xor(b.and_(wrong, self.rule(Argument.BY_16)), const(i1, 1))
+        return b.not_(b.and_(wrong, self.rule(Argument.BY_16)))
 
     # By mode.
 
@@ -134,7 +134,7 @@ class _Fit:
         kind = b.icmp("eq", b.get(self.fact, Fact.KIND), self.expected(Argument.LOW))
         one = b.icmp("eq", self.value(), const(i64, 1))
         one = b.and_(one, self.rule(Argument.NOT_ONE))
-        self.end(b.and_(b.and_(kind, self.multiple()), b.xor(one, const(i1, 1))))
+        self.end(b.and_(b.and_(kind, self.multiple()), b.not_(one)))
 
     def fixed(self) -> None:
         b = self.b
@@ -300,7 +300,7 @@ def _unchanged(module: Module, target: Target) -> None:
         b.cbr(b.icmp("eq", item, value), following, no)
         b.goto(cell)
         content = b.call("PyCell_Get", ptr, (owner,))
-        with b.when(b.xor(b.null(content), const(i1, 1))):
+        with b.when(b.not_(b.null(content))):
             b.call("Py_DecRef", void, (content,))
         b.cbr(b.icmp("eq", content, value), following, no)
         b.goto(attribute)

@@ -74,39 +74,41 @@ def _arena(module: Module, target: Target) -> None:
 def drain(module: Module, target: Target) -> None:
     """``drain(pool, slot, generation, scratch, caller)``: run what can be claimed.
 
-    ``caller`` is the caller's notes (``grid.Notes``), null for a worker.
+    ``caller`` is its ``Launch``, null for a worker. A thread starts with one unit and claims more
+    and more, as the time that they take allows: what programs took before may not hold any longer.
     """
     params = [(ptr, "pool"), (ptr, "slot"), (i64, "generation"), (ptr, "scratch"), (ptr, "caller")]
     b, (pool, slot, generation, scratch, caller) = begin(module, target, "drain", void, params)
     held = b.variable(b.get_atomic(slot, Slot.TICKET), "ticket")
+    allowed = b.variable(const(i64, 1), "allowed")
     units = b.get(slot, Slot.UNITS)
-    out = b.new("out")
     with b.forever("claim") as (head, after):
         ticket = held.get()
         mine = b.icmp("eq", b.lshr(ticket, const(i64, 32)), generation)
-        b.leave(b.xor(mine, const(i1, 1)), after)
+        b.leave(b.not_(mine), after)
         first = b.and_(ticket, const(i64, grid.ALL_TAKEN))
         b.leave(b.icmp("uge", first, units), after)
-        last = b.add(first, _share(b, slot, b.sub(units, first)))
+        count = b.umin(_share(b, slot, b.sub(units, first)), allowed.get())
+        last = b.add(first, count)
         moved = b.or_(b.shl(generation, const(i64, 32)), last)
         seen, won = b.cmpxchg(b.gep(slot, Slot.TICKET), ticket, moved, align=8)
         held.set(seen)
-        lost = b.new("lost")
-        b.leave(b.xor(won, const(i1, 1)), lost)
+        b.leave(b.not_(won), head)
+        start = b.now()
         stop = grid.chunk(b, pool, slot, scratch, caller, (first, last))
+        taken = b.sitofp(b.smax(b.sub(b.now(), start), const(i64, 1)), double)
+        cost = b.fdiv(taken, b.sitofp(count, double))
+        most = grid.count_for(b, b.get(pool, Pool.LONG, double), cost)
+        allowed.set(b.umin(b.mul(count, const(i64, grid.GROWTH)), most))
         held.set(b.get_atomic(slot, Slot.TICKET))
-        b.cbr(stop, after, head)
-        b.goto(lost)
-    b.br(out)
-    b.goto(out)
+        b.leave(stop, after)
     b.ret()
 
 
 def _share(b: HostBuilder, slot: V, left: V) -> V:
     """How many units to claim of those left: fewer towards the end, so that all end together."""
     part = b.udiv(left, b.get(slot, Slot.SHARE))
-    part = b.umax(part, b.get(slot, Slot.LEAST))
-    return b.umin(b.umin(part, b.get(slot, Slot.LIMIT)), left)
+    return b.umin(b.umax(part, b.get(slot, Slot.LEAST)), left)
 
 
 # ---- the workers ---------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from tritium.runtime.options import DEFAULTS, Options
 from . import objects
 from .arguments import Unusual
 from .entry import Entry
-from .process import Process, process
+from .process import process
 
 if TYPE_CHECKING:
     from tritium.runtime.binder import Bound
@@ -39,41 +39,45 @@ if hasattr(os, "register_at_fork"):
 class Fast:
     """What native code knows of a kernel.
 
-    ``launch(grid, arguments, keywords)`` launches it by Python.
+    ``launch(grid, arguments, keywords)`` launches it by Python. ``launches_by_python`` counts those
+    that went well.
     """
 
     def __init__(self, kernel: JITFunction, launch: Callable[..., Any]) -> None:
         self._kernel = kernel
         self._launch = launch
-        self._count = 0
+        self.launches_by_python = 0
         self._entries: dict[Any, Entry] = {}
-        self._process: Process | None = None
+        self._hooks: list[Any] = []
+        self._resolved: _Resolved | None = None
+        self._maker: Any = None
         self._state = bytearray(layout.Kernel.SIZE)
         self._words = (ctypes.c_uint64 * (layout.Kernel.SIZE // WORD)).from_buffer(self._state)
         self._table = (ctypes.c_uint64 * (2 * layout.Kernel.MOST))()
-        self._kept: tuple[Any, ...] = ()
 
     def maker(self) -> Any:
-        """The builtin function that makes a launch of a grid."""
-        self._process = shared = process()
-        resolved = _Resolved(self._launch)
+        """The builtin function that makes a launch of a grid: always the same one."""
         hooks = self._kernel.pre_run_hooks
-        for field, value in (
-            (layout.Kernel.PROCESS, shared.address),
-            (layout.Kernel.HOOKS, id(hooks)),
-            (layout.Kernel.TABLE, ctypes.addressof(self._table)),
-            (layout.Kernel.SLOW, id(self._launch)),
-            (layout.Kernel.RESOLVED, id(resolved)),
-        ):
-            self._words[field // WORD] = value
-        self._kept = (hooks, resolved, shared)
-        # The list keeps the last launch that was made, and its grid.
-        return shared.maker((self._state, [None, None], self))
+        self._words[layout.Kernel.HOOKS // WORD] = id(hooks)
+        self._hooks = hooks
+        if self._maker is None:
+            shared = process()
+            self._resolved = _Resolved(self._launch)
+            for field, value in (
+                (layout.Kernel.PROCESS, shared.address),
+                (layout.Kernel.TABLE, ctypes.addressof(self._table)),
+                (layout.Kernel.SLOW, id(self._launch)),
+                (layout.Kernel.RESOLVED, id(self._resolved)),
+            ):
+                self._words[field // WORD] = value
+            # The list keeps the last launch that was made, and its grid.
+            self._maker = shared.maker((self._state, [None, None], self))
+        return self._maker
 
     def worth_writing(self) -> bool:
         """Count a launch by Python, and say whether it should be written down."""
-        self._count += 1
-        count = self._count
+        self.launches_by_python += 1
+        count = self.launches_by_python
         if count < _FIRST or not hostcode.SUPPORTED or not objects.python_is_readable():
             return False
         return count < _EAGER or count & (count - 1) == 0

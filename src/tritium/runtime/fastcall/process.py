@@ -139,6 +139,11 @@ class Process:
         """
         fields = layout.Process
         with self._lock:
+            if self._is_recorded():
+                # It was only time to look at what the system may have changed.
+                self.put(fields.THREADS, knobs.cpu.num_threads)
+                self.put(fields.SETTLED, POOL.ticks())
+                return
             # While this runs, launches of other threads go the long way.
             self.put(fields.ACTIVE, 0)
             # What is looked at is recorded before it is understood: a change meanwhile shows.
@@ -156,6 +161,18 @@ class Process:
             usual = usual and not interpreted and all(each() for each in CONDITIONS)
             self.put(fields.ACTIVE, int(usual))
 
+    def _is_recorded(self) -> bool:
+        """Whether nothing has changed that Python can change."""
+        variables = getattr(os.environ, "_data", None)
+        return (
+            self._watched is not None
+            and self.get(layout.Process.REVISED) == knobs.REVISION[0]
+            and self._kept[layout.Process.SCOPE] is knobs.SCOPES.get()
+            and self._kept[layout.Process.ENVIRON] is os.environ
+            and type(variables) is dict
+            and all(variables.get(key) is value for key, value in self._watched[1])
+        )
+
     def _record_variables(self) -> bool:
         """Record the environment variables; whether that is possible."""
         fields, environ = layout.Process, os.environ
@@ -164,6 +181,7 @@ class Process:
         self._refer(fields.VARIABLES, variables)
         if type(variables) is not dict:
             self.put(fields.WATCHES, 0)
+            self._watched = None
             return False
         pairs = [(key, variables.get(key)) for key in _keys()]
         words = (ctypes.c_uint64 * (2 * len(pairs)))(
