@@ -186,6 +186,15 @@ def _signed(features: str) -> tuple[set[str], set[str]]:
 
 
 @cache
+def _host_cpu() -> tuple[str, frozenset[str], str]:
+    """This machine's CPU: its name, its features, and these as LLVM's string."""
+    llvm = _llvm()
+    features = llvm.get_host_cpu_features()
+    present = frozenset(name for name, has in features.items() if has)
+    return llvm.get_host_cpu_name(), present, features.flatten()
+
+
+@cache
 def host_target(cpu: str | None = None, features: str | None = None) -> Target:
     """The target of this process.
 
@@ -193,13 +202,12 @@ def host_target(cpu: str | None = None, features: str | None = None) -> Target:
     removes from it ("-avx512f"). Raises ValueError if the machine lacks a feature of them, and for
     a CPU that is not listed: LLVM ends the process where it doesn't know one.
     """
-    llvm = _llvm()
-    host = {name for name, present in llvm.get_host_cpu_features().items() if present}
+    host_name, host, host_text = _host_cpu()
     extra, removed = _signed(features or "")
-    triple = llvm.get_process_triple()
+    triple = _llvm().get_process_triple()
     if cpu is None or cpu == "native":
-        name, base = llvm.get_host_cpu_name(), frozenset(host)
-        text = ",".join(filter(None, (llvm.get_host_cpu_features().flatten(), features)))
+        name, base = host_name, host
+        text = ",".join(filter(None, (host_text, features)))
     else:
         if cpu not in CPUS:
             raise ValueError(f"name one of {', '.join(CPUS)}, or native")

@@ -158,10 +158,11 @@ def _parse(lines: Sequence[str], first_line: int) -> ast.FunctionDef | None:
     """The definition that starts in ``lines``.
 
     An indented definition becomes the body of an ``if``: taking its indentation away would break
-    continuation lines and multi-line strings, and move the columns.
+    continuation lines and multi-line strings, and move the columns. Empty lines before it give the
+    tree the lines of the file.
     """
     indented = lines[0][:1] in (" ", "\t")
-    text = ("if True:\n" if indented else "") + "".join(lines)
+    text = "\n" * (first_line - 1 - indented) + ("if True:\n" if indented else "") + "".join(lines)
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError):
@@ -169,10 +170,7 @@ def _parse(lines: Sequence[str], first_line: int) -> ast.FunctionDef | None:
     if indented and isinstance(body[0], ast.If):
         body = body[0].body
     tree = body[0] if body else None
-    if not isinstance(tree, ast.FunctionDef):
-        return None
-    ast.increment_lineno(tree, first_line - 1 - indented)
-    return tree
+    return tree if isinstance(tree, ast.FunctionDef) else None
 
 
 def _matches(tree: ast.FunctionDef, code: CodeType) -> bool:

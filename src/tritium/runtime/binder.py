@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tritium import knobs
@@ -35,7 +34,6 @@ MOST_PROGRAMS = (1 << 31) - 1
 """Along an axis: program ids are int32."""
 
 
-@dataclass(slots=True)
 class Bound:
     """The arguments of one launch.
 
@@ -44,10 +42,19 @@ class Bound:
     compiled for.
     """
 
-    values: dict[str, Any]
-    described: dict[str, Any]
-    specs: dict[str, Spec]
-    options: Options
+    __slots__ = ("described", "options", "specs", "values")
+
+    def __init__(
+        self,
+        values: dict[str, Any],
+        described: dict[str, Any],
+        specs: dict[str, Spec],
+        options: Options,
+    ) -> None:
+        self.values = values
+        self.described = described
+        self.specs = specs
+        self.options = options
 
     @property
     def key(self) -> Any:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-import sysconfig
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -37,7 +36,7 @@ def half(address: int) -> int:
 @functools.cache
 def python_is_readable() -> bool:
     """Whether an object's type stands where it does in a build with a GIL and without tracing."""
-    if sysconfig.get_config_var("Py_GIL_DISABLED") or ctypes.sizeof(ctypes.c_void_p) != WORD:
+    if "t" in getattr(sys, "abiflags", "") or ctypes.sizeof(ctypes.c_void_p) != WORD:
         return False
     samples: tuple[Any, ...] = (None, True, 7, 1.5, "text", (), [], int, np.zeros(2))
     return all(word(id(each) + TYPE) == id(type(each)) for each in samples)
