@@ -613,6 +613,8 @@ def test_the_way_to_a_tensors_storage_is_known() -> None:
     assert found is not None
     assert found.implementation
     assert found.storage
+    negated = objects.word(torch._neg_view(torch.zeros(3))._cdata + found.keys)
+    assert negated & found.negated
 
 
 @needs_torch
@@ -648,23 +650,28 @@ def test_a_way_that_is_not_there() -> None:
         def untyped_storage(self) -> Storage:
             return Storage()
 
-    assert objects._way([Tensor(), Tensor()]) == (0, 0, 0, 0)
-    assert objects._way([object()]) == (0, 0, 0, 0)
+    assert objects._way([Tensor(), Tensor()]) is None
+    assert objects._way([object()]) is None
+    assert objects._negation(object(), [Tensor()]) is None
 
 
 @needs_torch
-def test_tensors_whose_storage_is_not_known_go_through_python(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_tensors_without_memory_of_their_own_are_refused_at_each_launch() -> None:
     adding = Adding(wrap=torch.from_numpy)
-    field = layout.Process.IMPLEMENTATION
-    before = process().get(field)
-    process().put(field, 0)
-    try:
-        assert not adding.natively()
-        assert not adding.natively()
-    finally:
-        process().put(field, before)
+    freed = torch.zeros(64)
+    freed.untyped_storage().resize_(0)
+    imaginary = torch.zeros(64, dtype=torch.complex64).conj().imag
+    for tensor, code in (
+        (torch._neg_view(torch.zeros(64)), "E0501"),
+        (imaginary, "E0501"),
+        (freed, "E0515"),
+        (torch.empty(64, device="meta"), "E0512"),
+        (torch.eye(64).to_sparse(), "E0501"),
+    ):
+        for _ in range(3):
+            with pytest.raises(TritiumError) as caught:
+                adding.kernel[(4,)](tensor, adding.y, adding.out, 60, BLOCK=16)
+            assert caught.value.code == code
     assert adding.natively()
 
 

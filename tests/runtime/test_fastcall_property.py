@@ -112,6 +112,8 @@ def arrays() -> list[Any]:
 
 def tensors() -> list[Any]:
     base = torch.zeros(256)
+    freed = torch.zeros(8)
+    freed.untyped_storage().resize_(0)
     return [
         base,
         base[1:],
@@ -129,6 +131,9 @@ def tensors() -> list[Any]:
         torch.zeros(8, requires_grad=True),
         torch.nn.Parameter(torch.zeros(8)),
         torch.empty(8, device="meta"),
+        torch._neg_view(base),
+        torch.zeros(8, dtype=torch.complex64).conj().imag,
+        freed,
         torch.eye(3).to_sparse(),
         torch.zeros(8, dtype=torch.float32).numpy(),
         torch.zeros(8).as_subclass(type("Derived", (torch.Tensor,), {})),

@@ -65,7 +65,7 @@ def _integer(module: Module, target: Target) -> None:
 
 
 def _tensor(module: Module, target: Target) -> None:
-    """``tensor(process, object, fact)``: a tensor in the CPU's memory."""
+    """``tensor(process, object, fact)``: a tensor whose elements are in the CPU's memory as is."""
     params = [(ptr, "process"), (ptr, "object"), (ptr, "fact")]
     b, (process, value, fact) = begin(module, target, "tensor", void, params)
     described = b.stack(DLTensor.SIZE, "described")
@@ -76,6 +76,12 @@ def _tensor(module: Module, target: Target) -> None:
     device = b.load(i32, b.gep(described, DLTensor.DEVICE), align=4)
     b.leave(b.icmp("ne", device, const(i32, DLTensor.CPU)), out, rarely=True)
     address = b.add(b.get(described, DLTensor.DATA), b.get(described, DLTensor.BYTE_OFFSET))
+    # Empty, or its memory was freed.
+    b.leave(b.icmp("eq", address, const(i64, 0)), out, rarely=True)
+    implementation = b.load(ptr, b.gep(value, b.get(process, Process.IMPLEMENTATION)), align=WORD)
+    keys = b.load(i64, b.gep(implementation, b.get(process, Process.KEYS)), align=WORD)
+    negated = b.and_(keys, b.get(process, Process.NEGATED))
+    b.leave(b.icmp("ne", negated, const(i64, 0)), out, rarely=True)
     dtype = b.load(i32, b.gep(described, DLTensor.DTYPE), align=4)
     b.put(fact, Fact.VALUE, address)
     b.put(fact, Fact.TAG, b.zext(dtype, i64))
@@ -183,7 +189,6 @@ def _tensor_storage(module: Module, target: Target) -> None:
     b, (process, tensor, span) = begin(module, target, "tensor_storage", i1, params)
     unknown = b.new("unknown")
     offset = b.get(process, Process.IMPLEMENTATION)
-    b.leave(b.icmp("eq", offset, const(i64, 0)), unknown, rarely=True)
 
     def follow(base: V, field: int) -> V:
         return b.load(i64, b.gep(base, b.get(process, field)), align=WORD)

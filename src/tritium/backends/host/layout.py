@@ -85,7 +85,8 @@ class Process:
 
     ``TENSOR`` and ``PARAMETER`` are torch's types, ``EXCHANGE`` its function that fills a DLTensor,
     ``ARRAY`` NumPy's type; 0 where they are not to be read. ``IMPLEMENTATION`` to ``STORAGE_SIZE``
-    are offsets by which the storage of a tensor is found, ``ELEMENT_SIZE`` that in NumPy's dtype.
+    are offsets by which the storage of a tensor is found, ``KEYS`` that of flags among which is
+    ``NEGATED``; ``ELEMENT_SIZE`` is the offset of an element's size in NumPy's dtype.
 
     ``ACTIVE`` is 1 while launches may take the short way. What is looked at: ``REVISION`` (an
     address) holds ``REVISED``, the context variable ``SCOPES`` has the value ``SCOPE``,
@@ -99,7 +100,7 @@ class Process:
     ACTIVE, REVISION, REVISED, SCOPES, SCOPE, MODULE, ENVIRON_NAME, ENVIRON = range(128, 192, 8)
     VARIABLES, WATCHES, WATCHED, ENTER, EXIT, SETTLE, SERIAL, THREADS = range(192, 256, 8)
     POOL, METHOD, DTYPE, NOTHING = range(256, 288, 8)
-    SETTLED, PERIOD = 288, 296
+    SETTLED, PERIOD, KEYS, NEGATED = range(288, 320, 8)
     SIZE = 320
 
 

@@ -21,6 +21,8 @@ from tritium.backends.host.layout import TYPE, WORD, DLTensor
 
 _TABLE = b"dlpack_exchange_api"
 _MAJOR = 1
+_IMPLEMENTATION_WORDS = 22
+"""How far a tensor's implementation is looked through: it is no smaller."""
 
 
 def word(address: int) -> int:
@@ -96,10 +98,7 @@ def _is_documented(array: np.ndarray[Any, Any]) -> bool:
 
 
 class TensorFields(NamedTuple):
-    """Of torch: its types, DLPack's function, and the way to a tensor's storage (see ``layout``).
-
-    ``implementation`` is 0 where that way isn't known.
-    """
+    """Of torch: its types, DLPack's function, offsets and a mask: see ``layout.Process``."""
 
     tensor: int
     parameter: int
@@ -108,6 +107,8 @@ class TensorFields(NamedTuple):
     storage: int
     data: int
     size: int
+    keys: int
+    negated: int
 
 
 _found: dict[str, TensorFields | None] = {}
@@ -133,8 +134,10 @@ def _torch_fields(torch: Any) -> TensorFields | None:
     for each in samples:
         if describe(exchange, each)[0] != each.data_ptr():
             return None
-    way = _way(samples)
-    return TensorFields(id(torch.Tensor), id(torch.nn.Parameter), exchange, *way)
+    way, negation = _way(samples), _negation(torch, samples)
+    if way is None or negation is None:
+        return None
+    return TensorFields(id(torch.Tensor), id(torch.nn.Parameter), exchange, *way, *negation)
 
 
 def _exchange(tensor: Any) -> int:
@@ -164,26 +167,29 @@ def is_ambiguous(dtype: int) -> bool:
     return code in (0, 1) and bits == 8
 
 
-def _way(samples: Sequence[Any]) -> tuple[int, int, int, int]:
+def _way(samples: Sequence[Any]) -> tuple[int, int, int, int] | None:
     """Offsets: object to implementation, to storage, in it the address and the size of its bytes.
 
-    All 0 where they aren't found.
+    None where they aren't found.
     """
     try:
         storages = [each.untyped_storage() for each in samples]
         known = [each._cdata for each in samples]
         stores = [each._cdata for each in storages]
+        addresses = [each.data_ptr() for each in storages]
+        sizes = [each.nbytes() for each in storages]
     except AttributeError:
-        return 0, 0, 0, 0
-    first = _offset([id(each) for each in samples], known, 8)
-    if first is None:
-        return 0, 0, 0, 0
-    second = _offset(known, stores, 12)
-    data = _offset(stores, [each.data_ptr() for each in storages], 10, first_of_several=True)
-    size = _offset(stores, [each.nbytes() for each in storages], 10)
-    if second is None or data is None or size is None:
-        return 0, 0, 0, 0
-    return first, second, data, size
+        return None
+    implementation = _offset([id(each) for each in samples], known, 8)
+    if implementation is None:
+        return None
+    storage = _offset(known, stores, 12)
+    # The address stands twice: torch's own memory is freed by it too.
+    data = _offset(stores, addresses, 10, first_of_several=True)
+    size = _offset(stores, sizes, 10)
+    if storage is None or data is None or size is None:
+        return None
+    return implementation, storage, data, size
 
 
 def _offset(
@@ -196,3 +202,19 @@ def _offset(
         if all(word(base + at) == value for base, value in zip(bases, values))
     ]
     return found[0] if len(found) == 1 or (found and first_of_several) else None
+
+
+def _negation(torch: Any, samples: Sequence[Any]) -> tuple[int, int] | None:
+    """Where an implementation says that elements are stored negated, and by which bit."""
+    try:
+        views = [(torch._neg_view(each), each.view_as(each)) for each in samples]
+        pairs = [(one._cdata, other._cdata) for one, other in views]
+    except (AttributeError, RuntimeError):
+        return None
+    found: list[tuple[int, int]] = []
+    for at in range(TYPE, _IMPLEMENTATION_WORDS * WORD, WORD):
+        changes = {word(one + at) ^ word(other + at) for one, other in pairs}
+        if len(changes) == 1 and (change := changes.pop()) and not change & (change - 1):
+            found.append((at, change))
+    del views
+    return found[0] if len(found) == 1 else None

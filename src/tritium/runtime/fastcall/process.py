@@ -123,6 +123,8 @@ class Process:
                 fields.STORAGE,
                 fields.STORAGE_DATA,
                 fields.STORAGE_SIZE,
+                fields.KEYS,
+                fields.NEGATED,
                 fields.PARAMETER,
                 fields.TENSOR,
             ),
