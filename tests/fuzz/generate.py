@@ -146,7 +146,7 @@ class Generator:
     def offsets(self, shape: tuple[int, ...], *, injective: bool) -> tuple[str, int]:
         """Offsets of a tile and the number of elements they span."""
         order = list(range(len(shape)))
-        if self.chance(0.35):
+        if self.chance(0.28):
             self.random.shuffle(order)
             self.features.add("transposed access")
         strides = [0] * len(shape)
@@ -525,9 +525,9 @@ class Generator:
             self.pick((self.compute, self.compute, self.compute, self.rearrange, self.reduce))()
 
     def run(self) -> Program:
-        for _ in range(self.pick((1, 2, 3))):
+        for _ in range(self.pick((1, 1, 2))):
             self.load(self.shape())
-        for _ in range(self.random.randint(1, 6)):
+        for _ in range(self.random.randint(1, 5)):
             kind = self.random.random()
             if kind < 0.55:
                 self.step()
