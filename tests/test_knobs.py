@@ -634,3 +634,78 @@ def test_every_variable_sets_one_knob_and_tritiums_name_comes_first() -> None:
     for row in ROWS:
         assert all(name.startswith("TRITIUM_") for name in row.environment[:1])
         assert all(name.startswith("TRITON_") for name in row.environment[1:])
+
+
+# ---- snapshots -----------------------------------------------------------------------------------
+
+
+def test_a_snapshot_is_made_again_only_where_a_knob_may_have_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[tuple[object, ...]] = []
+
+    def make(*values: object) -> tuple[object, ...]:
+        made.append(values)
+        return values
+
+    snapshot = knobs.Snapshot(make, (knobs.runtime, "debug"), (knobs.cpu, "num_threads"))
+    first = snapshot()
+    assert snapshot() is first
+    monkeypatch.setenv("TRITIUM_CACHE_DIR", "elsewhere")
+    assert snapshot() is first
+    monkeypatch.setenv("TRITON_DEBUG", "1")
+    assert snapshot() == (True, first[1])
+    monkeypatch.setenv("TRITIUM_DEBUG", "0")
+    assert snapshot() == (False, first[1])
+    knobs.cpu.num_threads = 7
+    assert snapshot() == (False, 7)
+    with knobs.cpu.scope():
+        knobs.cpu.num_threads = 3
+        assert snapshot() == (False, 3)
+        with knobs.cpu.scope():
+            assert snapshot() == (False, 3)
+        assert snapshot() == (False, 3)
+    assert snapshot() == (False, 7)
+    count = len(made)
+    monkeypatch.setattr(os, "environ", {**os.environ, "TRITIUM_DEBUG": "1"})
+    assert snapshot() == (True, 7)
+    os.environ["TRITIUM_DEBUG"] = "0"
+    assert snapshot() == (False, 7)
+    assert len(made) == count + 2
+
+
+def test_a_snapshot_of_a_bad_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = knobs.Snapshot(lambda value: value, (knobs.runtime, "debug"))
+    monkeypatch.setenv("TRITIUM_DEBUG", "perhaps")
+    for _ in range(2):
+        with pytest.raises(knobs.KnobError):
+            snapshot()
+    monkeypatch.setenv("TRITIUM_DEBUG", "1")
+    assert snapshot() is True
+
+
+def test_each_assignment_advances_the_revision() -> None:
+    seen = [knobs.REVISION[0]]
+
+    def advanced() -> bool:
+        seen.append(knobs.REVISION[0])
+        return seen[-1] > seen[-2]
+
+    knobs.cpu.num_threads = 2
+    assert advanced()
+    del knobs.cpu.num_threads
+    assert advanced()
+    with knobs.cpu.scope():
+        knobs.cpu.num_threads = 3
+        assert advanced()
+    knobs.runtime.reset()
+    assert advanced()
+
+
+def test_a_chain_keeps_its_list() -> None:
+    chain = knobs.HookChain()
+    calls = chain.calls
+    chain.add(print)
+    chain.calls = [repr, str]
+    assert chain.calls is calls
+    assert calls == [repr, str]

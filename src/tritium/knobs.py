@@ -464,6 +464,44 @@ def advance() -> None:
         REVISION[0] += 1
 
 
+class Snapshot(Generic[T]):
+    """``make(*values)`` of some knobs, made again only where one of them may have changed.
+
+    A change is one of the environment, of ``os.environ`` itself, or made by assignment. Defaults
+    that are computed aren't computed again for anything else.
+    """
+
+    def __init__(self, make: Callable[..., T], *members: tuple[Group, str]) -> None:
+        self._make = make
+        self._members = members
+        self.keys = tuple(
+            encoded(name)
+            for group, member in members
+            for name in group.descriptors()[member].environment
+        )
+        """Of the variables in the dictionary behind ``os.environ``."""
+        self._last: tuple[int, Any, Any, list[Any], T] | None = None
+
+    def __call__(self) -> T:
+        """The values now. Raises ``KnobError`` for a bad variable."""
+        variables = getattr(os.environ, "_data", None)
+        last = self._last
+        if (
+            last is not None
+            and last[0] == REVISION[0]
+            and last[1] is SCOPES.get()
+            and last[2] is variables
+            and last[3] == list(map(variables.get, self.keys))
+        ):
+            return last[4]
+        # What is compared is read before the values: a change meanwhile shows.
+        revision, scopes = REVISION[0], SCOPES.get()
+        texts = None if variables is None else list(map(variables.get, self.keys))
+        made = self._make(*(getattr(group, member) for group, member in self._members))
+        self._last = None if texts is None else (revision, scopes, variables, texts, made)
+        return made
+
+
 def _restore(variables: Mapping[str, str | None]) -> None:
     for name, value in variables.items():
         if value is None:

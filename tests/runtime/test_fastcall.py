@@ -25,9 +25,8 @@ import tritium.language as tl
 from tritium import knobs
 from tritium.backends.host import layout
 from tritium.diagnostics import TritiumError
-from tritium.runtime import hostcode
+from tritium.runtime import hostcode, objects
 from tritium.runtime.compiled import CompiledKernel
-from tritium.runtime.fastcall import objects
 from tritium.runtime.fastcall.process import process
 from tritium.runtime.jit import JITFunction
 

@@ -73,14 +73,15 @@ out:
 """
 
 # Halves a float32 in ``arguments[0]``; the result goes to the program's place in ``arguments[1]``.
-# The threads of a grid of ``arguments[3]`` programs meet by the counter in ``arguments[2]``.
+# The threads of a grid of ``arguments[3]`` programs meet by the counter at ``arguments[2]``.
 HALVE = """
 define void @halve(ptr %arguments, i64 %first, i64 %last, ptr %scratch) {
 start:
   %x = load volatile float, ptr %arguments, align 8
   %rp = getelementptr i64, ptr %arguments, i64 1
   %results = load ptr, ptr %rp, align 8
-  %cp = getelementptr i64, ptr %arguments, i64 2
+  %cpp = getelementptr i64, ptr %arguments, i64 2
+  %cp = load ptr, ptr %cpp, align 8
   %np = getelementptr i64, ptr %arguments, i64 3
   %number = load i64, ptr %np, align 8
   %half = fmul float %x, 5.0e-1
@@ -146,7 +147,7 @@ class Grid:
 
     def run(self, pool: Pool) -> None:
         address = ctypes.addressof(self.record)
-        pool.run(address, self.arguments.ctypes.data, self.programs)
+        pool.run(address, self.arguments.tobytes(), self.programs)
 
     def ran_once(self) -> bool:
         right = bool((self.counters == 1).all())
@@ -189,7 +190,7 @@ def test_a_grid_of_more_than_32_bits_of_programs(library: Library, eager: Pool) 
     programs = (5 << 31) + 3
     with knobs.cpu.scope():
         knobs.cpu.num_threads = 2
-        eager.run(ctypes.addressof(made), 0, programs)
+        eager.run(ctypes.addressof(made), b"", programs)
     seen.sort()
     assert seen[0][0] == 0
     assert seen[-1][1] == programs
@@ -215,7 +216,7 @@ class Recorder:
             self.problems.append(problem)
 
     def run(self, pool: Pool, programs: int) -> None:
-        pool.run(ctypes.addressof(self.record), 0, programs)
+        pool.run(ctypes.addressof(self.record), b"", programs)
         assert self.problems == []
 
     def threads(self) -> set[int]:
@@ -481,12 +482,14 @@ def test_workers_flush_as_the_caller_does(eager: Pool) -> None:
         knobs.cpu.num_threads = 3
         for flush in (True, False, True):
             entry = known(record(made.address("halve"), 0))
-            arguments = np.array([subnormal, results.ctypes.data, 0, 3], np.uint64)
+            counter = np.zeros(1, np.int64)
+            words = [subnormal, results.ctypes.data, counter.ctypes.data, 3]
+            arguments = np.array(words, np.uint64).tobytes()
             results[:] = -1
             if flush:
                 control(ctypes.addressof(before), ctypes.addressof(flushing))
             try:
-                eager.run(ctypes.addressof(entry), arguments.ctypes.data, 3)
+                eager.run(ctypes.addressof(entry), arguments, 3)
             finally:
                 if flush:
                     control(ctypes.addressof(ignored), ctypes.addressof(before))
@@ -512,7 +515,7 @@ def launch(number):
             complete.wait(60)
     native = ENTRY_TYPE(entry)
     made = record(ctypes.cast(native, ctypes.c_void_p).value, 0)
-    POOL.run(ctypes.addressof(made), 0, 100)
+    POOL.run(ctypes.addressof(made), b"", 100)
     return len(names)
 """
 

@@ -6,6 +6,7 @@ again: a kernel is compiled anew when a helper's text or a constant has changed.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from types import ModuleType
@@ -48,6 +49,8 @@ class Dependencies:
         self.constants: dict[str, Any] = {}
         self._hosts: list[tuple[str, Any, str]] = []
         """Python functions that the compilation called, and their fingerprints at that time."""
+        self._globals: list[tuple[dict[str, Any], str, Any]] | None = None
+        """Once the compilation is over: dictionaries, names and values of what was read."""
 
     def enter(self, function: DeviceFunction, caller: Reads | None) -> Reads:
         """Note that ``function`` is compiled as part of the kernel; what it reads goes there."""
@@ -98,6 +101,20 @@ class Dependencies:
         ]
         return self
 
+    def _is_untouched(self) -> bool:
+        """Whether every global is the very object that was read, and nothing else was read."""
+        if self.attributes or self._hosts:
+            return False
+        if self._globals is None:
+            found = []
+            for reads in self.functions.values():
+                python: Any = inspect.unwrap(reads.function.fn)
+                if not reads.names.keys().isdisjoint(python.__code__.co_freevars):
+                    return False
+                found += [(python.__globals__, *item) for item in reads.names.items()]
+            self._globals = found
+        return all(names.get(name, MISSING) is value for names, name, value in self._globals)
+
     @property
     def calls_python(self) -> bool:
         """Whether the compilation called Python functions, which may read anything."""
@@ -105,6 +122,8 @@ class Dependencies:
 
     def changed(self) -> str | None:
         """The first name whose value is no longer what was read, None if all are."""
+        if self._is_untouched():
+            return None
         for reads in self.functions.values():
             for name, value in reads.names.items():
                 if _differs(lookup(reads.function, name), value):

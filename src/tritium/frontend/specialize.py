@@ -200,7 +200,7 @@ def specialize_arg(value: Any, rule: Parameter, kernel: str = "kernel") -> Spec:
     if value is None or isinstance(value, (constexpr, DeviceFunction, ConstexprFunction)):
         return _constant(value, rule, kernel)
     if isinstance(value, ArrayArgument):
-        return _pointer(value, rule, kernel)
+        return pointer(value.dtype, value.address, rule, kernel)
     if isinstance(value, (tuple, TileTuple)):
         elements = (
             specialize_arg(each, Parameter(f"{rule.name}.{place}"), kernel)
@@ -211,17 +211,24 @@ def specialize_arg(value: Any, rule: Parameter, kernel: str = "kernel") -> Spec:
     if rule.fixed is not None and isinstance(value, (bool, int, float)):
         return _fixed(value, rule, rule.fixed, kernel)
     if isinstance(value, bool):
-        return ScalarSpec(int1)
+        return _BOOL
     if isinstance(value, int):
         return _integer(value, rule, kernel)
     if isinstance(value, float):
-        return ScalarSpec(float32)
+        return _FLOAT
     raise _refused(value, rule, kernel, "pass an array, a number, a tuple or None")
 
 
 def _constant(value: Any, rule: Parameter, kernel: str) -> Spec:
     value = value.value if isinstance(value, constexpr) else value
+    kind = type(value)
+    if kind in _PLAIN:
+        known = _CONSTANTS.get((kind, value))
+        if known is not None:
+            return known
     made = ConstantSpec(value)
+    if kind in _PLAIN and len(_CONSTANTS) < _MOST_CONSTANTS:
+        _CONSTANTS[kind, value] = made
     try:
         hash(made)
     except TypeError:
@@ -229,13 +236,29 @@ def _constant(value: Any, rule: Parameter, kernel: str) -> Spec:
     return made
 
 
-def _pointer(value: ArrayArgument, rule: Parameter, kernel: str) -> Spec:
-    if isinstance(rule.fixed, DType):
-        raise _refused(value, rule, kernel, f"{rule.name} is annotated as {rule.fixed}")
-    pointee = value.dtype if rule.fixed is None else rule.fixed.element_ty
-    assert isinstance(pointee, (DType, PointerType))
-    divisible = rule.on_alignment and value.address % DIVISIBILITY == 0
-    return PointerSpec(pointee, divisible, rule.is_const)
+_PLAIN = frozenset({bool, int, str, type(None)})
+_MOST_CONSTANTS = 4096
+_CONSTANTS: dict[tuple[type, Any], ConstantSpec] = {}
+"""Those of plain values are made once, up to a number."""
+
+
+def pointer(element: DType, address: int, rule: Parameter, kernel: str = "kernel") -> PointerSpec:
+    """What a compilation knows of an array. Raises E0501 where a number is wanted."""
+    pointee: Any = element
+    if rule.fixed is not None:
+        if isinstance(rule.fixed, DType):
+            value = ArrayArgument(element, address)
+            raise _refused(value, rule, kernel, f"{rule.name} is annotated as {rule.fixed}")
+        pointee = rule.fixed.element_ty
+    key = (pointee, rule.on_alignment and address % DIVISIBILITY == 0, rule.is_const)
+    made = _POINTERS.get(key)
+    if made is None:
+        made = _POINTERS[key] = PointerSpec(*key)
+    return made
+
+
+_POINTERS: dict[tuple[Any, bool, bool], PointerSpec] = {}
+"""Each is made once: a launch makes one for each array."""
 
 
 def _fixed(
@@ -256,10 +279,21 @@ def _integer(value: int, rule: Parameter, kernel: str) -> Spec:
     if value == 1 and rule.on_value:
         return ConstantSpec(int(value))
     divisible = rule.on_alignment and value % DIVISIBILITY == 0
-    for dtype in (int32, int64, uint64):
-        if dtype.get_int_min_value() <= value <= dtype.get_int_max_value():
-            return ScalarSpec(dtype, divisible)
+    for least, most, specs in _INTEGERS:
+        if least <= value <= most:
+            return specs[divisible]
     raise _refused(value, rule, kernel, f"{value} does not fit 64 bits")
+
+
+_BOOL, _FLOAT = ScalarSpec(int1), ScalarSpec(float32)
+_INTEGERS = [
+    (
+        dtype.get_int_min_value(),
+        dtype.get_int_max_value(),
+        (ScalarSpec(dtype, False), ScalarSpec(dtype, True)),
+    )
+    for dtype in (int32, int64, uint64)
+]
 
 
 def _refused(value: Any, rule: Parameter, kernel: str, hint: str) -> Exception:

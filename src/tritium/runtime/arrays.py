@@ -7,9 +7,10 @@ kernel gets the address of the first element only; strides it is told by other a
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from tritium.diagnostics import TritiumError, error
 from tritium.ir.dtypes import DType, from_name, from_numpy
 
-from . import dlpack
+from . import dlpack, objects
 
 CPU = "cpu"
 NO_CUDA = "this version of Tritium runs kernels on the CPU only"
@@ -46,6 +47,10 @@ class ArrayArgument(NamedTuple):
     def bounded(self) -> bool:
         """Whether the extent of the storage is known."""
         return (self.low, self.high) != EVERYWHERE
+
+
+_argument = functools.partial(tuple.__new__, ArrayArgument)
+"""Makes one of all its fields, in half the time."""
 
 
 class Refused(Exception):
@@ -123,6 +128,9 @@ def elsewhere(problem: Elsewhere, kernel: str, name: str) -> TritiumError:
 
 def inspect(value: Any) -> ArrayArgument | None:
     """``value`` as an array, None if it isn't one. Raises ``Refused`` and ``Elsewhere``."""
+    reader = READERS.get(type(value))
+    if reader is not None:
+        return reader(value)
     if isinstance(value, np.ndarray):
         return _from_numpy(value)
     if isinstance(value, TensorWrapper):
@@ -133,7 +141,10 @@ def inspect(value: Any) -> ArrayArgument | None:
         # NumPy's scalars, and classes, show the protocols of arrays too.
         return None
     if callable(getattr(value, "data_ptr", None)) and hasattr(value, "dtype"):
-        return _from_torch(value)
+        found = _from_torch(value)
+        if callable(getattr(type(value), "data_ptr", None)):
+            READERS[type(value)] = _from_torch
+        return found
     if hasattr(value, "__cuda_array_interface__"):
         raise Elsewhere("a CUDA device")
     if hasattr(value, "__array_interface__"):
@@ -143,18 +154,25 @@ def inspect(value: Any) -> ArrayArgument | None:
     return None
 
 
+READERS: dict[type, Callable[[Any], ArrayArgument]] = {}
+"""What reads the arrays of a type that has been seen."""
+
+
 # ---- NumPy ---------------------------------------------------------------------------------------
 
 
 def _from_numpy(array: np.ndarray[Any, Any]) -> ArrayArgument:
     element = numpy_element(array.dtype)
-    address: int = array.__array_interface__["data"][0]
+    address = objects.address(array)
     flags = array.flags
     if array.base is None and flags.c_contiguous:
         low, high = address, address + array.nbytes
     else:
         low, high = _numpy_storage(array)
-    return ArrayArgument(element, address, CPU, flags.writeable, low, high, array)
+    return _argument((element, address, CPU, flags.writeable, low, high, array))
+
+
+READERS[np.ndarray] = _from_numpy
 
 
 def numpy_element(dtype: np.dtype[Any]) -> DType:
@@ -210,7 +228,7 @@ def _buffer(owner: Any) -> np.ndarray[Any, Any] | None:
 
 
 def _extent(array: np.ndarray[Any, Any]) -> tuple[int, int]:
-    address: int = array.__array_interface__["data"][0]
+    address = objects.address(array)
     return address_range(address, array.shape, array.strides, array.itemsize)
 
 
@@ -229,18 +247,63 @@ def address_range(
 
 
 def _from_torch(tensor: Any) -> ArrayArgument:
-    spelling = str(tensor.dtype).rpartition(".")[2]
     try:
-        element = tensor.dtype if isinstance(tensor.dtype, DType) else from_name(spelling)
-    except KeyError:
-        hint = "pass torch.view_as_real(x)" if "complex" in spelling else "convert it: x.to(dtype)"
-        raise Refused(f"tensor of {spelling}", hint) from None
-    device = str(getattr(tensor, "device", CPU))
-    if device.partition(":")[0] != CPU:
-        raise Elsewhere(device, tensor=True)
+        element, known = _ELEMENTS[tensor.dtype], tensor.device in _HOSTS
+        address, storage = tensor.data_ptr(), tensor.untyped_storage()
+        low = storage.data_ptr()
+        high = low + storage.nbytes()
+        known = known and type(address) is int and not tensor.is_neg()
+    except (KeyError, TypeError, AttributeError, RuntimeError):
+        known = False
+    if not known:
+        return _from_any_tensor(tensor)
+    return _argument((element, address, CPU, True, low, high, tensor))
+
+
+def _from_any_tensor(tensor: Any) -> ArrayArgument:
+    """One of a dtype or on a device not seen before, of another library, or one to be refused."""
+    element = _torch_element(tensor.dtype)
+    _refuse_device(getattr(tensor, "device", CPU))
     address = _address(tensor)
     low, high = _torch_storage(tensor)
     return ArrayArgument(element, address, CPU, True, low, high, tensor)
+
+
+_HASHED: set[type] = set()
+"""torch's types of dtypes and devices, whose values may be kept in dictionaries."""
+_ELEMENTS: dict[Any, DType] = {}
+_HOSTS: set[Any] = set()
+
+
+def _keep(value: Any) -> bool:
+    """Whether what is found out of a dtype or a device may be remembered."""
+    kind = type(value)
+    if kind.__module__ == "torch" and kind.__name__ in ("dtype", "device"):
+        _HASHED.add(kind)
+    return kind in _HASHED
+
+
+def _torch_element(dtype: Any) -> DType:
+    if isinstance(dtype, DType):
+        return dtype
+    spelling = str(dtype).rpartition(".")[2]
+    try:
+        element = from_name(spelling)
+    except KeyError:
+        hint = "pass torch.view_as_real(x)" if "complex" in spelling else "convert it: x.to(dtype)"
+        raise Refused(f"tensor of {spelling}", hint) from None
+    if _keep(dtype):
+        _ELEMENTS[dtype] = element
+    return element
+
+
+def _refuse_device(device: Any) -> None:
+    """Raise ``Elsewhere`` for a device that isn't the CPU."""
+    name = str(device)
+    if name.partition(":")[0] != CPU:
+        raise Elsewhere(name, tensor=True)
+    if _keep(device):
+        _HOSTS.add(device)
 
 
 def _address(tensor: Any) -> int:
@@ -268,7 +331,7 @@ def is_mock(array: ArrayArgument) -> bool:
 
 def _torch_storage(tensor: Any) -> tuple[int, int]:
     storage_of = getattr(tensor, "untyped_storage", None)
-    if not callable(storage_of):
+    if storage_of is None or not callable(storage_of):
         return EVERYWHERE
     storage: Any = storage_of()
     low = int(storage.data_ptr())

@@ -10,8 +10,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tritium import knobs
-from tritium.diagnostics import error
+from tritium.diagnostics import TritiumError, error
 from tritium.frontend import specialize
 from tritium.frontend.specialize import (
     ConstantSpec,
@@ -27,8 +26,14 @@ from tritium.ops.constexpr import constexpr
 from . import arrays
 from .arrays import ArrayArgument, Elsewhere
 from .options import DEFAULTS, Options
+from .settings import Settings, current
 
 Grid: TypeAlias = tuple[int, int, int]
+Leaf: TypeAlias = "tuple[str, ScalarSpec | PointerSpec, Any]"
+
+_PLAIN = frozenset({type(None), bool, int, str})
+_MOST_PLAIN = 4096
+"""So many specs of plain values a kernel keeps."""
 
 MOST_PROGRAMS = (1 << 31) - 1
 """Along an axis: program ids are int32."""
@@ -42,7 +47,7 @@ class Bound:
     compiled for.
     """
 
-    __slots__ = ("described", "options", "specs", "values")
+    __slots__ = ("_leaves", "_leaves_of", "described", "options", "settings", "specs", "values")
 
     def __init__(
         self,
@@ -50,28 +55,43 @@ class Bound:
         described: dict[str, Any],
         specs: dict[str, Spec],
         options: Options,
+        settings: Settings,
     ) -> None:
         self.values = values
         self.described = described
         self.specs = specs
         self.options = options
+        self.settings = settings
+        self._leaves: list[Leaf] = []
+        self._leaves_of: Any = None
 
     @property
     def key(self) -> Any:
-        """Finds compiled code: equal for launches that can share it, now.
+        """Finds compiled code: equal for launches that can share it.
 
         Of the knobs it has those that code depends on and that are no options of the launch.
         """
-        cpu = (knobs.cpu.target, knobs.cpu.features)
-        return (tuple(self.specs.values()), self.options, cpu, knobs.language.fp32_default)
+        settings = self.settings
+        cpu = (settings.target, settings.features)
+        return (tuple(self.specs.values()), self.options, cpu, settings.fp32_default)
 
-    def leaves(self) -> Iterator[tuple[str, ScalarSpec | PointerSpec, Any]]:
+    def leaves(self) -> list[Leaf]:
         """Name, spec and described value of each run-time parameter, tuples element by element.
 
         They are the parameters of the compiled function, in its order.
         """
-        for name, spec in self.specs.items():
-            yield from _leaves(name, spec, self.described[name])
+        if self._leaves_of is not self.specs:
+            self._leaves = [
+                leaf
+                for name, spec in self.specs.items()
+                for leaf in _leaves(name, spec, self.described[name])
+            ]
+            self._leaves_of = self.specs
+        return self._leaves
+
+    def know(self, leaves: list[Leaf]) -> None:
+        """Take what ``leaves`` gives, where that has been found out already."""
+        self._leaves, self._leaves_of = leaves, self.specs
 
     def arrays(self) -> Iterator[tuple[str, ArrayArgument]]:
         """Name and description of each array among them."""
@@ -88,6 +108,25 @@ def _leaves(
             yield from _leaves(f"{name}.{place}", each, part)
     elif not isinstance(spec, ConstantSpec):
         yield name, spec, value
+
+
+class _Pointers(dict[tuple[str, Any, int], PointerSpec]):
+    """The specs of a kernel's arrays, by parameter, element and address modulo 16 bytes.
+
+    Raises ``KeyError`` for one that isn't aligned: elements have up to 16 bytes.
+    """
+
+    def __init__(self, binder: Binder) -> None:
+        super().__init__()
+        self._rules, self._kernel = binder.rules, binder.kernel
+
+    def __missing__(self, key: tuple[str, Any, int]) -> PointerSpec:
+        name, element, low = key
+        if low % (element.itemsize or 1):
+            raise KeyError(key)
+        spec = specialize.pointer(element, low, self._rules[name], self._kernel)
+        self[key] = spec
+        return spec
 
 
 class Binder:
@@ -110,6 +149,10 @@ class Binder:
         self.positional = [n for n, p in self._parameters.items() if p.kind in positional]
         variadic = [n for n, p in self._parameters.items() if p.kind is p.VAR_POSITIONAL]
         self._variadic = variadic[0] if variadic else None
+        self._without: dict[Any, Options] = {}
+        self._orders: dict[tuple[Any, ...], list[str]] = {}
+        self._pointers = _Pointers(self)
+        self._plain: dict[tuple[str, type, Any], Spec] = {}
 
     def bind(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Bound:
         """Bind as a Python call does; keywords that are no parameters are launch options.
@@ -118,14 +161,78 @@ class Binder:
         positional arguments, E0505 for two values of one parameter; E0501, E0512, E0513 and E0515
         for arguments that a kernel can't take.
         """
-        values, given = self._assign(args, keywords)
-        options = Options(given, self.kernel, self.debug)
+        settings = current()
+        values = self._as_before(args, keywords)
+        if values is None:
+            values, given = self._assign(args, keywords)
+            options = Options(given, self.kernel, self.debug) if given else self._none(settings)
+        else:
+            options = self._none(settings)
+        bound = self._usual(values, options, settings)
+        if bound is not None:
+            return bound
         described = self._describe(values)
         specs = {
             name: specialize.specialize_arg(_for_compiler(value), self.rules[name], self.kernel)
             for name, value in described.items()
         }
-        return Bound(values, described, specs, options)
+        return Bound(values, described, specs, options, settings)
+
+    def _as_before(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The values of all parameters by name, where a launch has named them in this way before.
+
+        Defaults, options and mistakes go the long way.
+        """
+        names = self._orders.get((len(args), *keywords))
+        return None if names is None else dict(zip(names, (*args, *keywords.values())))
+
+    def _none(self, settings: Settings) -> Options:
+        """The options of a launch without any: made once for each way that knobs may stand."""
+        key = (settings.debug, settings.fp_fusion)
+        found = self._without.get(key)
+        if found is None:
+            found = self._without[key] = Options({}, self.kernel, self.debug)
+        return found
+
+    def _usual(self, values: dict[str, Any], options: Options, settings: Settings) -> Bound | None:
+        """Arguments that are nothing but numbers and arrays.
+
+        None for others, and where something is wrong: which of several errors is raised, the long
+        way decides.
+        """
+        described: dict[str, Any] = {}
+        specs: dict[str, Spec] = {}
+        leaves: list[Any] = []
+        readers, pointers, plain = arrays.READERS, self._pointers, self._plain
+        try:
+            for name, rule in self.rules.items():
+                value = values[name]
+                kind = type(value)
+                if kind in _PLAIN:
+                    spec = plain.get((name, kind, value)) or self._plain_spec(rule, value)
+                elif rule.is_constexpr or kind is float:
+                    spec = specialize.specialize_arg(value, rule, self.kernel)
+                else:
+                    value = readers[kind](value)
+                    if not value[1]:
+                        return None
+                    spec = pointers[name, value[0], value[1] & 15]
+                described[name] = value
+                specs[name] = spec
+                if type(spec) is not ConstantSpec:
+                    leaves.append((name, spec, value))
+        except (KeyError, TritiumError, arrays.Refused, Elsewhere):
+            return None
+        bound = Bound(values, described, specs, options, settings)
+        bound.know(leaves)
+        return bound
+
+    def _plain_spec(self, rule: Parameter, value: Any) -> Spec:
+        """The spec of a value that stands for itself only."""
+        spec = specialize.specialize_arg(value, rule, self.kernel)
+        if len(self._plain) < _MOST_PLAIN:
+            self._plain[rule.name, type(value), value] = spec
+        return spec
 
     def _assign(
         self, args: Sequence[Any], keywords: Mapping[str, Any]
@@ -158,6 +265,8 @@ class Binder:
                     parameters=", ".join(self._parameters),
                     argument=name,
                 )
+        if list(given) == list(self._parameters) and not options and self._variadic is None:
+            self._orders[(len(args), *keywords)] = list(given)
         return {name: self._value(name, given) for name in self._parameters}, options
 
     def _value(self, name: str, given: Mapping[str, Any]) -> Any:
@@ -254,6 +363,10 @@ def resolve_grid(grid: GridLike, values: Mapping[str, Any], kernel: str) -> Grid
     Raises E0511 for anything else, E0510 for extents that are negative or too large.
     """
     given: Any = grid(dict(values)) if callable(grid) else grid
+    if type(given) is tuple and len(given) == 1 and type(given[0]) is int:
+        x = given[0]
+        if 0 <= x <= MOST_PROGRAMS:
+            return x, 1, 1
     # Arrays can be asked for an index whatever their shape.
     has_axes = bool(getattr(given, "shape", ()))
     single = isinstance(given, (int, constexpr)) or (hasattr(given, "__index__") and not has_axes)

@@ -180,13 +180,15 @@ class CompiledKernel:
 
     def launch(self, bound: Bound, grid: Grid, stream: Any = None) -> None:
         """Run the grid with bound arguments. Raises E0514 for a read-only array it writes."""
-        leaves = list(bound.leaves())
+        leaves = bound.leaves()
         native.refuse_read_only(self.code, self.name, leaves)
-        told = self.launch_metadata(grid, stream, *bound.values.values())
+        told = None
+        if bound.settings.hooked:
+            told = self.launch_metadata(grid, stream, *bound.values.values())
         if told is not None:
             knobs.runtime.launch_enter_hook(told)
         if 0 not in grid:
-            self.code.launch([value for _, _, value in leaves], grid)
+            self.code.launch([leaf[2] for leaf in leaves], grid)
         if told is not None:
             knobs.runtime.launch_exit_hook(told)
 
@@ -210,7 +212,7 @@ class CompiledKernel:
         *args: Any,
     ) -> None:
         bound = self._refit(args)
-        leaves = list(bound.leaves())
+        leaves = bound.leaves()
         native.refuse_read_only(self.code, self.name, leaves)
         grid = resolve_grid((grid_x, grid_y, grid_z), bound.values, self.name)
         if enter_hook is not None:

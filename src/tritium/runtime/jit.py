@@ -168,6 +168,7 @@ class JITFunction(DeviceFunction, KernelInterface[Any], metaclass=_Watched):
         self.kernels: dict[Any, CompiledKernel] = _Kernels(self)
         """Compiled code by specialisation and options."""
         self._binder: Binder | None = None
+        self._placing = callsite.placing(self.arg_names)
         self._fast = Fast(self, self._launch)
         self._launches: Callable[[GridLike], Callable[..., Any]] = self._by_python
 
@@ -180,7 +181,7 @@ class JITFunction(DeviceFunction, KernelInterface[Any], metaclass=_Watched):
 
         Returns None when interpreted, and when ``knobs.runtime.jit_cache_hook`` forbids to compile.
         """
-        with callsite.placing(self.arg_names):
+        with self._placing:
             return launch.run(self, args, keywords, grid, warmup)
 
     def __getitem__(self, grid: GridLike) -> Callable[..., Any]:

@@ -21,7 +21,7 @@ from tritium.frontend.specialize import (
 from tritium.ir import function_text
 
 from . import manifest, native
-from .arrays import is_mock
+from .arrays import ArrayArgument, is_mock
 from .binder import Bound, GridLike, resolve_grid
 from .compiled import CompiledKernel
 
@@ -64,7 +64,7 @@ def run(
     bound = kernel.binder.bind(args, keywords)
     if not warmup:
         _refuse_mocks(kernel, bound)
-    if interpret or knobs.runtime.interpret:
+    if interpret or bound.settings.interpret:
         if not warmup:
             _interpret(kernel, bound, grid)
         return None
@@ -79,8 +79,8 @@ def run(
 
 
 def _refuse_mocks(kernel: JITFunction, bound: Bound) -> None:
-    for name, array in bound.arrays():
-        if is_mock(array):
+    for name, _, array in bound.leaves():
+        if type(array) is ArrayArgument and not array.address and is_mock(array):
             raise error(
                 "E0515",
                 kernel=kernel.__name__,

@@ -56,15 +56,16 @@ class Code(NamedTuple):
 class Version:
     """One version of the code, linked.
 
-    ``record`` is what the pool is told of it, ``library`` keeps it mapped.
+    ``record`` is what the pool is told of it, at ``address``; ``library`` keeps it mapped.
     """
 
-    __slots__ = ("cached", "kernel", "library", "record")
+    __slots__ = ("address", "cached", "kernel", "library", "record")
 
     def __init__(self, kernel: Code, library: Library, record: Any, cached: bool) -> None:
         self.kernel = kernel
         self.library = library
         self.record = record
+        self.address = ctypes.addressof(record)
         self.cached = cached
 
 
@@ -127,22 +128,19 @@ class NativeCode:
 
     def launch(self, values: Sequence[Any], grid: tuple[int, int, int]) -> None:
         """Run the grid. ``values`` are those of the run-time parameters, arrays described."""
-        version = self.version(not self._overlaps(values))
-        buffer = self._pack(values, grid)
-        programs = grid[0] * grid[1] * grid[2]
-        POOL.run(ctypes.addressof(version.record), ctypes.addressof(buffer), programs)
-
-    def _overlaps(self, values: Sequence[Any]) -> bool:
-        for left, right in self.version(True).kernel.alias_pairs:
+        version = self.version(True)
+        for left, right in version.kernel.alias_pairs:
             one, other = values[left], values[right]
             if one.low < other.high and other.low < one.high:
-                return True
-        return False
+                version = self.version(False)
+                break
+        programs = grid[0] * grid[1] * grid[2]
+        POOL.run(version.address, self._pack(values, grid), programs)
 
     def words(self, values: Sequence[Any]) -> list[int]:
         """The slots that the compiled code is given for values of the run-time parameters."""
-        buffer = self._pack(values, (0, 0, 0))
-        return list(struct.unpack(f"<{len(values) + 3}Q", buffer))[: len(values)]
+        packed = self._pack(values, (0, 0, 0))
+        return list(struct.unpack(f"<{len(values) + 3}Q", packed))[: len(values)]
 
     def linked(self, disjoint: bool) -> Version | None:
         """A version of the code, None if it wasn't needed yet."""
@@ -293,37 +291,45 @@ def _restored(entry: cache.Entry) -> Code | None:
 
 # ---- arguments -----------------------------------------------------------------------------------
 
-_MASK = (1 << 64) - 1
 
-
-def _packer(types: Sequence[Any]) -> Callable[[Sequence[Any], tuple[int, int, int]], Any]:
+def _packer(types: Sequence[Any]) -> Callable[[Sequence[Any], tuple[int, int, int]], bytes]:
     """A function that lays values out as compiled code expects them: one 8-byte slot each."""
-    converters = [_bits(type) for type in types]
-    slots = struct.Struct(f"<{len(types) + 3}Q")
+    slots = struct.Struct("<" + "".join(map(_format, types)) + "3Q")
+    converters = [_converter(type) for type in types]
 
-    def pack(values: Sequence[Any], grid: tuple[int, int, int]) -> Any:
-        buffer = ctypes.create_string_buffer(slots.size)
-        words = [convert(value) for convert, value in zip(converters, values)]
-        slots.pack_into(buffer, 0, *words, *grid)
-        return buffer
+    def pack(values: Sequence[Any], grid: tuple[int, int, int]) -> bytes:
+        fields = [
+            value.address if convert is None else convert(value)
+            for convert, value in zip(converters, values)
+        ]
+        return slots.pack(*fields, *grid)
 
     return pack
 
 
-def _bits(type: Any) -> Callable[[Any], int]:
-    """How a value of that type becomes the bits of its slot."""
+def _format(type: Any) -> str:
+    """How ``struct`` writes what ``_converter`` makes of a value of that type."""
     if not isinstance(type, DType):
-        return lambda value: value.address
+        return "Q"
+    if type is float64:
+        return "d"
+    return "q" if type.is_int() and type.get_int_max_value() < 1 << 63 else "Q"
+
+
+def _converter(type: Any) -> Callable[[Any], int | float] | None:
+    """How a value of that type becomes what is written; None for an array, whose address is."""
+    if not isinstance(type, DType):
+        return None
     if type is float32:
         # Too large a number becomes an infinity; struct alone would refuse it.
         return lambda value: _word("<I", "<f", ctypes.c_float(value).value)
     if type is float64:
-        return lambda value: _word("<Q", "<d", float(value))
+        return float
     if type.is_floating():
         from tritium.interp import Scalar
 
         return lambda value: int.from_bytes(Scalar(type, value).data().tobytes(), "little")
-    return lambda value: int(value) & _MASK
+    return int
 
 
 def _word(integer: str, number: str, value: float) -> int:

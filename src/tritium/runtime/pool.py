@@ -83,10 +83,10 @@ class Pool:
         self._starting = threading.Lock()
         self._entry = 0
 
-    def run(self, record: int, arguments: int, programs: int) -> None:
+    def run(self, record: int, arguments: bytes, programs: int) -> None:
         """Run ``programs`` programs of a grid, with the number of threads that the knob says.
 
-        ``record`` is the address of a ``record``, ``arguments`` that of the argument buffer. Raises
+        ``record`` is the address of a ``record``, ``arguments`` are what the code is given. Raises
         ``KeyboardInterrupt`` (or what a signal's handler raises), and ``MemoryError`` for scratch
         memory; no program runs any more then.
         """
@@ -108,7 +108,7 @@ class Pool:
     def _load(self) -> None:
         name = "pool by condition" if self._condition else "pool"
         library = hostcode.load(name, self._write, POOL_FUNCTIONS)
-        kinds = (ctypes.c_void_p,) * 3 + (ctypes.c_int64,) * 2
+        kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64)
         prepare = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         self._prepare = prepare(library.address("prepare"))
         # Waiting for the workers takes a while.
@@ -163,12 +163,13 @@ class Pool:
             self._clear()
 
 
-def _run_alone(record: int, arguments: int, programs: int) -> None:
+def _run_alone(record: int, arguments: bytes, programs: int) -> None:
     """Where there is no native pool: run the grid on the calling thread."""
     entry, size = (ctypes.c_uint64 * 2).from_address(record)
     scratch = np.empty(size + _ALIGNMENT, np.uint8)
     aligned = -(-scratch.ctypes.data // _ALIGNMENT) * _ALIGNMENT
-    ENTRY_TYPE(entry)(arguments, 0, programs, aligned)
+    held = ctypes.create_string_buffer(arguments, len(arguments))
+    ENTRY_TYPE(entry)(ctypes.addressof(held), 0, programs, aligned)
 
 
 POOL = Pool()

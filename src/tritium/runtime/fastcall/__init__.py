@@ -3,9 +3,7 @@
 A kernel's first launches go through the binder. From the second on, what it found out is written
 down as an ``Entry`` (``entry``), and ``kernel[grid]`` becomes a builtin function
 (``backends.host.launcher``) that compares a launch's arguments with the entries of the kernel. It
-does what the binder would do, or calls it. ``process`` holds what all kernels share, ``objects``
-what is known of the memory of Python's, NumPy's and torch's objects: each offset is tried before
-it is relied on.
+does what the binder would do, or calls it. ``process`` holds what all kernels share.
 """
 
 from __future__ import annotations

@@ -14,11 +14,10 @@ from tritium.frontend.specialize import ConstantSpec, Parameter, PointerSpec, Sc
 from tritium.ir.dtypes import Type, float32, float64, int1
 from tritium.ops.callable import ConstexprFunction, DeviceFunction
 from tritium.ops.constexpr import constexpr
+from tritium.runtime import objects
 from tritium.runtime.arrays import ArrayArgument
 from tritium.runtime.binder import Bound
 from tritium.runtime.options import DEFAULTS
-
-from . import objects
 
 _MASK = (1 << 64) - 1
 _LARGEST = (1 << 63) - 1

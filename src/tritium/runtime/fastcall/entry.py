@@ -90,9 +90,7 @@ class Entry:
         versions = [compiled.code.linked(disjoint) for disjoint in (True, False)]
         # The other version may come to be while this entry exists.
         self._versions = versions
-        disjoint, other = (
-            0 if each is None else ctypes.addressof(each.record) for each in versions
-        )
+        disjoint, other = (0 if each is None else each.address for each in versions)
         return {
             layout.Entry.COMPILED: id(compiled),
             layout.Entry.DISJOINT: disjoint,

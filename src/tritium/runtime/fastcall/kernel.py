@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 from tritium.backends.host import layout
 from tritium.backends.host.layout import WORD
 from tritium.ops.constexpr import unwrap
-from tritium.runtime import hostcode
+from tritium.runtime import hostcode, objects, settings
 from tritium.runtime.options import DEFAULTS, Options
 
-from . import objects
 from .arguments import Unusual
 from .entry import Entry
 from .process import process
@@ -119,7 +118,8 @@ class Fast:
         kernel = self._kernel
         given = {name: unwrap(value) for name, value in keywords.items() if name in DEFAULTS}
         options = Options(given, kernel.__name__, kernel.debug)
-        return options == bound.options and kernel.kernels.get(bound.key) is compiled
+        same = options == bound.options and bound.settings == settings.current()
+        return same and kernel.kernels.get(bound.key) is compiled
 
     def _publish(self) -> None:
         """Show the entries to native code, the newest first."""

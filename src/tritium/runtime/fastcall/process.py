@@ -12,24 +12,12 @@ from typing import Any
 from tritium import knobs
 from tritium.backends.host import LAUNCH_FUNCTIONS, layout
 from tritium.backends.host.layout import WORD
-from tritium.runtime import hostcode
+from tritium.runtime import hostcode, objects, settings
 from tritium.runtime.pool import POOL
-
-from . import objects
 
 _FASTCALL_KEYWORDS, _ONE_ARGUMENT = 0x0082, 0x0008
 _PERIOD = 0.1
 """Seconds after which the number of CPUs is looked up again."""
-_DEPENDED_ON: tuple[tuple[knobs.Group, str], ...] = (
-    (knobs.runtime, "interpret"),
-    (knobs.runtime, "debug"),
-    (knobs.language, "default_fp_fusion"),
-    (knobs.language, "fp32_default"),
-    (knobs.cpu, "num_threads"),
-    (knobs.cpu, "target"),
-    (knobs.cpu, "features"),
-)
-"""The knobs that a launch of compiled code depends on."""
 CONDITIONS: list[Callable[[], bool]] = []
 """What else must hold for the short way; a change of it is told by ``knobs.REVISION``."""
 
@@ -152,15 +140,14 @@ class Process:
             self.put(fields.REVISED, knobs.REVISION[0])
             self._refer(fields.SCOPE, knobs.SCOPES.get())
             usual = self._record_variables()
-            self._refer(fields.ENTER, knobs.runtime.launch_enter_hook.calls)
-            self._refer(fields.EXIT, knobs.runtime.launch_exit_hook.calls)
+            found = settings.current()
+            self._refer(fields.ENTER, found.enter_hook.calls)
+            self._refer(fields.EXIT, found.exit_hook.calls)
             self.put(fields.SETTLED, POOL.ticks())
-            values = {name: getattr(group, name) for group, name in _DEPENDED_ON}
-            self.put(fields.THREADS, values.pop("num_threads"))
-            interpreted = values.pop("interpret")
+            self.put(fields.THREADS, knobs.cpu.num_threads)
             number = len(self._serials) + 1
-            self.put(fields.SERIAL, self._serials.setdefault(tuple(values.values()), number))
-            usual = usual and not interpreted and all(each() for each in CONDITIONS)
+            self.put(fields.SERIAL, self._serials.setdefault(found.compiled_in, number))
+            usual = usual and not found.interpret and all(each() for each in CONDITIONS)
             self.put(fields.ACTIVE, int(usual))
 
     def _is_recorded(self) -> bool:
@@ -218,9 +205,9 @@ class Process:
 
 @functools.cache
 def _keys() -> tuple[Any, ...]:
-    """The environment variables of the knobs, as the dictionary behind ``os.environ`` has them."""
-    descriptors = [group.descriptors()[name] for group, name in _DEPENDED_ON]
-    return tuple(knobs.encoded(name) for each in descriptors for name in each.environment)
+    """The variables of the settings, as the dictionary behind ``os.environ`` has their names."""
+    threads = knobs.cpu.descriptors()["num_threads"].environment
+    return (*settings.current.keys, *map(knobs.encoded, threads))
 
 
 def _write(module: Any, target: Any) -> tuple[str, ...]:

@@ -73,6 +73,18 @@ def numpy_fields() -> ArrayFields | None:
     return ArrayFields(id(np.ndarray), sizes[0])
 
 
+def address(array: np.ndarray[Any, Any]) -> int:
+    """Of the first element."""
+    if numpy_fields() is None:
+        found: int = array.__array_interface__["data"][0]
+        return found
+    # The interface makes a dictionary of everything else too.
+    return _word.from_address(id(array) + layout.Array.DATA).value
+
+
+_word = ctypes.c_uint64
+
+
 def _is_documented(array: np.ndarray[Any, Any]) -> bool:
     at, fields = id(array), layout.Array
     if half(at + fields.DIMENSIONS) != array.ndim:
