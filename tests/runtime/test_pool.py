@@ -583,3 +583,20 @@ def test_where_there_is_no_pool(library: Library, monkeypatch: pytest.MonkeyPatc
     grid.run(made)
     assert grid.ran_once()
     assert made.workers == 0
+
+
+def test_the_builtin_refuses_what_it_cannot_read(library: Library, threads: Pool) -> None:
+    threads.start()
+    grid = Grid(library, 3)
+    address = ctypes.addressof(grid.record)
+    for given in (
+        ("a", b"", 1, 1),
+        (1 << 70, b"", 1, 1),
+        (address, "text", 1, 1),
+        (address, b"", None, 1),
+        (address, b"", 1, 1.5),
+    ):
+        with pytest.raises((TypeError, OverflowError)):
+            threads._run(*given)
+    grid.run(threads)
+    assert grid.ran_once()

@@ -44,10 +44,19 @@ class Bound:
 
     ``values`` holds every parameter by name as the caller gave it, defaults included; ``described``
     the same with an ``ArrayArgument`` in place of each array, in tuples too; ``specs`` what is
-    compiled for.
+    compiled for. ``usual``: there are no arrays but those that have an address.
     """
 
-    __slots__ = ("_leaves", "_leaves_of", "described", "options", "settings", "specs", "values")
+    __slots__ = (
+        "_leaves",
+        "_leaves_of",
+        "described",
+        "options",
+        "settings",
+        "specs",
+        "usual",
+        "values",
+    )
 
     def __init__(
         self,
@@ -62,6 +71,7 @@ class Bound:
         self.specs = specs
         self.options = options
         self.settings = settings
+        self.usual = False
         self._leaves: list[Leaf] = []
         self._leaves_of: Any = None
 
@@ -90,7 +100,8 @@ class Bound:
         return self._leaves
 
     def know(self, leaves: list[Leaf]) -> None:
-        """Take what ``leaves`` gives, where that has been found out already."""
+        """Take what ``leaves`` gives for usual arguments, where that has been found out already."""
+        self.usual = True
         self._leaves, self._leaves_of = leaves, self.specs
 
     def arrays(self) -> Iterator[tuple[str, ArrayArgument]]:

@@ -8,7 +8,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tritium import knobs
 from tritium.backends import llvm
@@ -50,6 +50,36 @@ def load(
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))
     llvm.keep_linked()
     return library
+
+
+class _Method(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+ONE_ARGUMENT, FASTCALL, FASTCALL_KEYWORDS = 0x0008, 0x0080, 0x0082
+"""How CPython calls a function: with an object, an array of them, that and a tuple of names."""
+_methods: list[_Method] = []
+
+
+def method(name: str, address: int, flags: int) -> int:
+    """The address of a PyMethodDef, which stays for ever."""
+    made = _Method(name.encode(), address, flags, None)
+    _methods.append(made)
+    return ctypes.addressof(made)
+
+
+def builtin(method: int, self: Any) -> Any:
+    """A builtin function of Python, by the address of its method."""
+    kinds = (ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    make = ctypes.PYFUNCTYPE(*kinds)(("PyCFunction_NewEx", ctypes.pythonapi))
+    return make(method, self, None)
 
 
 def _platform() -> str:

@@ -21,7 +21,7 @@ from tritium.frontend.specialize import (
 from tritium.ir import function_text
 
 from . import manifest, native
-from .arrays import ArrayArgument, is_mock
+from .arrays import is_mock
 from .binder import Bound, GridLike, resolve_grid
 from .compiled import CompiledKernel
 
@@ -62,7 +62,7 @@ def run(
     for hook in kernel.pre_run_hooks:
         hook(*args, **keywords)
     bound = kernel.binder.bind(args, keywords)
-    if not warmup:
+    if not (warmup or bound.usual):
         _refuse_mocks(kernel, bound)
     if interpret or bound.settings.interpret:
         if not warmup:
@@ -79,8 +79,8 @@ def run(
 
 
 def _refuse_mocks(kernel: JITFunction, bound: Bound) -> None:
-    for name, _, array in bound.leaves():
-        if type(array) is ArrayArgument and not array.address and is_mock(array):
+    for name, array in bound.arrays():
+        if is_mock(array):
             raise error(
                 "E0515",
                 kernel=kernel.__name__,

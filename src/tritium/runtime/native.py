@@ -57,15 +57,17 @@ class Version:
     """One version of the code, linked.
 
     ``record`` is what the pool is told of it, at ``address``; ``library`` keeps it mapped.
+    ``written`` are the kernel's in order.
     """
 
-    __slots__ = ("address", "cached", "kernel", "library", "record")
+    __slots__ = ("address", "cached", "kernel", "library", "record", "written")
 
     def __init__(self, kernel: Code, library: Library, record: Any, cached: bool) -> None:
         self.kernel = kernel
         self.library = library
         self.record = record
         self.address = ctypes.addressof(record)
+        self.written = sorted(kernel.written)
         self.cached = cached
 
 
@@ -341,7 +343,7 @@ def refuse_read_only(
     code: NativeCode, kernel: str, leaves: Sequence[tuple[str, Spec, Any]]
 ) -> None:
     """Raise E0514 where the kernel writes through a read-only array."""
-    for index in sorted(code.version(True).kernel.written):
+    for index in code.version(True).written:
         name, _, value = leaves[index]
         if isinstance(value, ArrayArgument) and not value.writable:
             argument = name.partition(".")[0]

@@ -96,7 +96,7 @@ class Pool:
         if self._run is None:
             self.start()
         threads = 1 if programs == 1 else min(knobs.cpu.num_threads, programs)
-        self._run(self.address, record, arguments, programs, threads)
+        self._run(record, arguments, programs, threads)
 
     def start(self) -> int:
         """Load the code, unless that is done; the address of ``run_grid``."""
@@ -108,7 +108,6 @@ class Pool:
     def _load(self) -> None:
         name = "pool by condition" if self._condition else "pool"
         library = hostcode.load(name, self._write, POOL_FUNCTIONS)
-        kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64)
         prepare = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         self._prepare = prepare(library.address("prepare"))
         # Waiting for the workers takes a while.
@@ -118,7 +117,8 @@ class Pool:
         self._clear()
         self._entry = library.address("run_grid")
         # With the GIL: the code drops it itself, and leaves the exceptions of signals.
-        self._run = ctypes.PYFUNCTYPE(ctypes.c_int, *kinds)(self._entry)
+        method = hostcode.method("run_grid", library.address("call"), hostcode.FASTCALL)
+        self._run = hostcode.builtin(method, self.address)
 
     def _write(self, module: Any, target: Any) -> tuple[str, ...]:
         from tritium.backends.host import pool

@@ -7,7 +7,7 @@ shares with Python.
 
 from __future__ import annotations
 
-POOL_FUNCTIONS = ("prepare", "run_grid", "close", "ticks")
+POOL_FUNCTIONS = ("prepare", "run_grid", "call", "close", "ticks")
 """What the code of the pool exports."""
 LAUNCH_FUNCTIONS = ("make", "launch")
 """What the code of the launch exports; it imports the pool's ``run_grid``."""

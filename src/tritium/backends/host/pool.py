@@ -6,8 +6,8 @@ is left, so programs start in ascending order and each thread ascends. The calle
 waits in the end for what others have claimed: never for a thread that came too late. A claim
 carries the slot's generation, so a thread that still reads of an earlier grid gets nothing.
 
-Exported: ``prepare(pool)``, ``run_grid`` (called with the GIL), ``close(pool)``, ``ticks()``, the
-time that costs and limits are counted in.
+Exported: ``prepare(pool)``; ``run_grid``, called with the GIL, and ``call``, the same as a builtin
+function of Python; ``close(pool)``; ``ticks()``, the time that costs and limits are counted in.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ def write(
     _close(module, target)
     _ticks(module, target)
     grid.write(module, target)
+    _call(module, target)
     return (
         *needed,
         *("pthread_create", "pthread_join", "pthread_sigmask", "sigfillset", "sigdelset"),
         *("posix_memalign", "free", "sched_yield"),
         *grid.PYTHON,
+        *_PYTHON,
     )
 
 
@@ -257,3 +259,33 @@ def _close(module: Module, target: Target) -> None:
 def _ticks(module: Module, target: Target) -> None:
     b, _ = begin(module, target, "ticks", i64, [], exported=True)
     b.ret(b.now())
+
+
+_PYTHON = ("PyLong_AsLongLong", "PyBytes_AsString", "PyErr_Occurred", "Py_IncRef")
+
+
+def _call(module: Module, target: Target) -> None:
+    """``call(record, arguments, programs, threads)``: the builtin, whose self is the pool.
+
+    It returns its first argument. The arguments of the code are bytes, the others ints.
+    """
+    params = [(ptr, "self"), (ptr, "given"), (i64, "count")]
+    b, (self, given, _) = begin(module, target, "call", ptr, params, exported=True)
+    failed, first = b.new("failed"), b.get(given, 0, ptr)
+
+    def number(value: V) -> V:
+        found = b.call("PyLong_AsLongLong", i64, (value,))
+        with b.when(b.icmp("eq", found, const(i64, -1)), weights=(1, 2000)):
+            b.leave(b.not_(b.null(b.call("PyErr_Occurred", ptr, ()))), failed)
+        return found
+
+    pool, record = (b.inttoptr(number(each), ptr) for each in (self, first))
+    programs, threads = (number(b.get(given, place, ptr)) for place in (16, 24))
+    arguments = b.call("PyBytes_AsString", ptr, (b.get(given, 8, ptr),))
+    b.leave(b.null(arguments), failed, rarely=True)
+    status = b.call("run_grid", i32, (pool, record, arguments, programs, threads))
+    b.leave(b.icmp("ne", status, const(i32, 0)), failed, rarely=True)
+    b.call("Py_IncRef", void, (first,))
+    b.ret(first)
+    b.goto(failed)
+    b.ret(const(ptr, 0))

@@ -15,27 +15,10 @@ from tritium.backends.host.layout import WORD
 from tritium.runtime import hostcode, objects, settings
 from tritium.runtime.pool import POOL
 
-_FASTCALL_KEYWORDS, _ONE_ARGUMENT = 0x0082, 0x0008
 _PERIOD = 0.1
 """Seconds after which the number of CPUs is looked up again."""
 CONDITIONS: list[Callable[[], bool]] = []
 """What else must hold for the short way; a change of it is told by ``knobs.REVISION``."""
-
-
-class _Method(ctypes.Structure):
-    """CPython's PyMethodDef."""
-
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    ]
-
-
-_new_function = ctypes.PYFUNCTYPE(
-    ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
-)(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
 class Process:
@@ -44,8 +27,9 @@ class Process:
     def __init__(self) -> None:
         imports = {"run_grid": POOL.start()}
         library = hostcode.load("launch", _write, LAUNCH_FUNCTIONS, imports)
-        self._launch = _Method(b"launch", library.address("launch"), _FASTCALL_KEYWORDS, None)
-        self._make = _Method(b"make", library.address("make"), _ONE_ARGUMENT, None)
+        address = library.address("launch")
+        self._launch = hostcode.method("launch", address, hostcode.FASTCALL_KEYWORDS)
+        self._make = hostcode.method("make", library.address("make"), hostcode.ONE_ARGUMENT)
         self._memory = (ctypes.c_uint64 * (layout.Process.SIZE // WORD))()
         self.address = ctypes.addressof(self._memory)
         self._kept: dict[int, Any] = {}
@@ -90,7 +74,7 @@ class Process:
         ):
             self._refer(field, value)
         self.put(fields.POOL, POOL.address)
-        self.put(fields.METHOD, ctypes.addressof(self._launch))
+        self.put(fields.METHOD, self._launch)
         self.put(fields.REVISION, knobs.REVISION.buffer_info()[0])
         period = ctypes.c_double(_PERIOD * POOL.frequency)
         self.put(fields.PERIOD, ctypes.c_uint64.from_buffer(period).value)
@@ -196,7 +180,7 @@ class Process:
 
     def maker(self, self_: tuple[Any, ...]) -> Any:
         """The builtin function that makes launches of the kernel whose bytes ``self_`` has."""
-        return _new_function(ctypes.addressof(self._make), self_, None)
+        return hostcode.builtin(self._make, self_)
 
     def after_fork(self) -> None:
         """Another thread of the parent may have held the lock."""
