@@ -175,9 +175,6 @@ class Run:
         """What ``benchmarks.launch --json FILE`` writes: lines as ``compile_times.row``'s."""
         if not self.wanted("launch"):
             return []
-        if not importlib.util.find_spec("benchmarks.launch"):
-            self.skip("launch", "benchmarks/launch.py is not there")
-            return []
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder, "launch.json")
             command = [sys.executable, "-m", "benchmarks.launch", "--json", str(out)]

@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .report import time_text
 from .specs import POINTWISE, ROWS
 from .triton_env import ROOT
 
@@ -110,16 +111,21 @@ def _lines(environment: Mapping[str, str], quick: bool) -> list[dict[str, Any]]:
     return lines
 
 
+def print_lines(lines: Sequence[Mapping[str, Any]]) -> None:
+    """The table of such lines; ``time_text`` has the units."""
+    print(f"{'':34}{'median':>10}{'minimum':>10}{'limit':>10}")
+    for line in lines:
+        limit = time_text(line["most"]) if "most" in line else ""
+        met = {True: " met", False: " MISSED"}.get(line.get("met"), "")
+        times = f"{time_text(line['median']):>10}{time_text(line['minimum']):>10}"
+        print(f"{line['name']:34}{times}{limit:>10}{met}")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
-    print(f"{'':34}{'median':>10}{'minimum':>10}{'limit':>10}")
-    for line in run(os.environ, parser.parse_args().quick):
-        limit = f"{line['most'] * 1e3:7.1f} ms" if "most" in line else ""
-        met = {True: " met", False: " MISSED"}.get(line.get("met"), "")
-        times = f"{line['median'] * 1e3:7.1f} ms{line['minimum'] * 1e3:7.1f} ms"
-        print(f"{line['name']:34}{times}{limit:>10}{met}")
+    print_lines(run(os.environ, parser.parse_args().quick))
 
 
 if __name__ == "__main__":

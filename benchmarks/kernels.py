@@ -103,6 +103,18 @@ def dot_kernel(
     inside = (rm[:, None] < M) & (rn[None, :] < N)
     tl.store(c_ptr + rm[:, None] * scm + rn[None, :] * scn, acc, mask=inside)
 ''',
+    "many": '''
+@triton.jit
+def many_kernel(
+    x_ptr, y_ptr, a_ptr, b_ptr, c_ptr, out_ptr, n, i2, i3, i4, i5, i6, i7, i8, i9, f0, f1, flag,
+    BLOCK: tl.constexpr,
+):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    y = tl.load(y_ptr + offs, mask=mask)
+    tl.store(out_ptr + offs, x + y, mask=mask)
+''',
 }  # fmt: skip
 
 
