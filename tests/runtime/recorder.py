@@ -53,7 +53,7 @@ class Recorder:
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Have all code compiled from now on replaced."""
-        make, pack = native.NativeCode._make, native._packer
+        make, pack = native.NativeCode._make, native.packer
         counts: dict[Any, int] = {}
 
         def counting(types: Sequence[Any]) -> Any:
@@ -68,7 +68,7 @@ class Recorder:
             ctypes.c_uint64.from_address(at).value = address
             return made
 
-        patch.setattr(native, "_packer", counting)
+        patch.setattr(native, "packer", counting)
         patch.setattr(native.NativeCode, "_make", replaced)
 
     def take(self) -> tuple[int, list[int]] | None:

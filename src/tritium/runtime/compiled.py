@@ -14,16 +14,13 @@ from tritium.diagnostics import error
 from tritium.frontend.dependencies import Dependencies
 from tritium.frontend.specialize import Spec
 
-from . import native
 from .binder import Bound, Grid, resolve_grid
-from .native import NativeCode
+from .code import KernelCode, refuse_read_only
 from .options import Options
+from .slots import fits
 
 if TYPE_CHECKING:
     from .jit import JITFunction
-
-WARP_SIZE = 0
-"""Of the CPU: it has no warps."""
 
 
 class GPUTarget(collections.namedtuple("GPUTarget", "backend arch warp_size")):
@@ -36,8 +33,9 @@ class Stages(Mapping[str, Any]):
     """The stages of a compilation by name; text, or bytes. Those not kept are made on access.
 
     ``source`` is Python, ``ttir`` tile IR as the front end made it, ``optimised`` after the passes,
-    ``nests`` how it was cut into loops, ``llir`` LLVM IR, ``asm`` assembly, ``object`` an object
-    file.
+    ``llir`` LLVM IR. On the CPU ``nests`` shows how it was cut into loops, ``asm`` is assembly and
+    ``object`` an object file; on a GPU ``homes`` shows who holds what, and there are ``ptx``,
+    ``cubin`` and ``sass``.
     """
 
     def __init__(self, make: Mapping[str, Callable[[], Any]]) -> None:
@@ -81,14 +79,10 @@ class LazyDict:
 class CompiledKernel:
     """One specialisation of a kernel: ``kernel[grid](*args)`` runs it with other arguments.
 
-    ``asm`` holds the stages, ``metadata`` the options and facts as a named tuple, ``n_regs`` and
-    ``n_spills`` are 0 on the CPU, ``dependencies`` what the compilation read.
+    ``asm`` holds the stages, ``metadata`` the options and facts as a named tuple, ``dependencies``
+    what the compilation read. ``n_regs``, ``n_spills`` (registers of a thread, and how many of them
+    were put in memory) and ``n_max_threads`` are 0 on the CPU.
     """
-
-    n_regs = 0
-    n_spills = 0
-    n_max_threads = 0
-    module = None
 
     def __init__(
         self,
@@ -96,7 +90,7 @@ class CompiledKernel:
         name: str,
         specs: Mapping[str, Spec],
         options: Options,
-        code: NativeCode,
+        code: KernelCode,
         dependencies: Dependencies,
     ) -> None:
         self.src = source
@@ -106,53 +100,70 @@ class CompiledKernel:
         self.code = code
         self.dependencies = dependencies
         self.hash = code.key
-        self.function = code.key
         self.asm = Stages(
             {
                 "source": lambda: source.src,
                 "ttir": lambda: code.ir,
                 "optimised": code.optimised_ir,
-                "nests": lambda: code.version(True).kernel.dump,
-                "llir": lambda: code.version(True).kernel.llvm_ir,
-                "asm": code.assembly,
-                "object": lambda: code.version(True).kernel.object,
+                **code.stages(),
             }
         )
 
     @property
+    def n_regs(self) -> int:
+        """Registers of a thread."""
+        return self.code.registers
+
+    @property
+    def n_spills(self) -> int:
+        """Registers of a thread that were put in memory."""
+        return self.code.spills
+
+    @property
+    def n_max_threads(self) -> int:
+        """The most threads that a block of this code can have."""
+        return self.code.most_threads
+
+    @property
+    def module(self) -> Any:
+        """The driver's handle of the loaded code; None on the CPU."""
+        return self.code.module
+
+    @property
+    def function(self) -> Any:
+        """The driver's handle of the function; on the CPU the key of the code."""
+        return self.code.function
+
+    @property
     def kernel(self) -> bytes:
         """The binary."""
-        binary: bytes = self.asm["object"]
+        binary: bytes = self.asm[self.code.binary]
         return binary
 
     @functools.cached_property
     def target(self) -> GPUTarget:
-        """The CPU it is compiled for."""
-        return GPUTarget("cpu", self.code.target.cpu, WARP_SIZE)
+        """What it is compiled for."""
+        return GPUTarget(*self.code.triton_target)
 
     @functools.cached_property
     def metadata(self) -> Any:
         """Options and facts, as a named tuple."""
         from tritium import __version__
 
-        kernel = self.code.version(True).kernel
         facts = {
             **self.options,
             "name": self.name,
             "hash": self.hash,
             "target": self.target,
-            "shared": 0,
             "tmem_size": 0,
             "global_scratch_size": 0,
             "global_scratch_align": 1,
             "profile_scratch_size": 0,
             "profile_scratch_align": 1,
-            "warp_size": WARP_SIZE,
-            "arch": self.code.target.cpu,
-            "backend_name": "cpu",
+            "warp_size": self.target.warp_size,
+            "backend_name": self.target.backend,
             "triton_version": __version__,
-            "scratch_bytes": kernel.scratch_bytes,
-            "slow_accesses": dict(kernel.slow),
+            **self.code.facts(),
         }
         names = sorted(name for name in facts if not keyword.iskeyword(name))
         return collections.namedtuple("KernelMetadata", names)(**{n: facts[n] for n in names})
@@ -160,7 +171,7 @@ class CompiledKernel:
     @property
     def packed_metadata(self) -> tuple[int, int, int]:
         """``(num_warps, num_ctas, shared)``."""
-        return self.options.num_warps, self.options.num_ctas, 0
+        return self.options.num_warps, self.options.num_ctas, self.metadata.shared
 
     def launch_metadata(self, grid: Grid, stream: Any, *args: Any) -> LazyDict | None:
         """What launch hooks are told; None when there are none.
@@ -179,16 +190,19 @@ class CompiledKernel:
     # ---- launching -------------------------------------------------------------------------------
 
     def launch(self, bound: Bound, grid: Grid, stream: Any = None) -> None:
-        """Run the grid with bound arguments. Raises E0514 for a read-only array it writes."""
+        """Run the grid with bound arguments. Raises E0514 for a read-only array it writes.
+
+        ``stream`` is the handle of a stream of a GPU, by default the current one.
+        """
         leaves = bound.leaves()
-        native.refuse_read_only(self.code, self.name, leaves)
+        refuse_read_only(self.code, self.name, leaves)
         told = None
         if bound.settings.hooked:
             told = self.launch_metadata(grid, stream, *bound.values.values())
         if told is not None:
             knobs.runtime.launch_enter_hook(told)
         if 0 not in grid:
-            self.code.launch([leaf[2] for leaf in leaves], grid)
+            self.code.launch([leaf[2] for leaf in leaves], grid, stream)
         if told is not None:
             knobs.runtime.launch_exit_hook(told)
 
@@ -213,12 +227,12 @@ class CompiledKernel:
     ) -> None:
         bound = self._refit(args)
         leaves = bound.leaves()
-        native.refuse_read_only(self.code, self.name, leaves)
+        refuse_read_only(self.code, self.name, leaves)
         grid = resolve_grid((grid_x, grid_y, grid_z), bound.values, self.name)
         if enter_hook is not None:
             enter_hook(launch_metadata)
         if 0 not in grid:
-            self.code.launch([value for _, _, value in leaves], grid)
+            self.code.launch([value for _, _, value in leaves], grid, stream)
         if exit_hook is not None:
             exit_hook(launch_metadata)
 
@@ -243,7 +257,7 @@ class CompiledKernel:
         bound = self.src.binder.bind(args, {})
         bound.specs = self.specs
         for name, spec, value in bound.leaves():
-            if not native.fits(spec, value):
+            if not fits(spec, value):
                 text = f"it was compiled for {spec}, which {value!r:.60} is not"
                 raise error(
                     "E0515",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .compiled import WARP_SIZE, GPUTarget
+from .compiled import GPUTarget
 
 
 class CpuDriver:
@@ -13,7 +13,7 @@ class CpuDriver:
 
     def get_current_target(self) -> GPUTarget:
         """What kernels are compiled for."""
-        from .native import host_target
+        from .native import WARP_SIZE, host_target
 
         return GPUTarget("cpu", host_target().cpu, WARP_SIZE)
 

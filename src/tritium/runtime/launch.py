@@ -23,6 +23,7 @@ from tritium.ir import function_text
 from . import manifest, native
 from .arrays import is_mock
 from .binder import Bound, GridLike, resolve_grid
+from .code import COMPILING, KernelCode
 from .compiled import CompiledKernel
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def compiled_for(kernel: JITFunction, bound: Bound, warmup: bool = False) -> Com
             return found
         if kernel.frozen_globals:
             raise error("E0518", kernel=kernel.__name__, name=changed)
-    with native.COMPILING:
+    with COMPILING:
         again = kernel.kernels.get(key)
         if again is not None and again is not found:
             return again
@@ -144,7 +145,7 @@ def _compile(kernel: JITFunction, bound: Bound) -> CompiledKernel:
 
 def _code(
     kernel: JITFunction, bound: Bound, times: dict[str, float]
-) -> tuple[native.NativeCode, Dependencies]:
+) -> tuple[KernelCode, Dependencies]:
     """The kernel in tile IR and what making it read: from the cache, else traced."""
     with llvm.timed(times, "capture"):
         source = kernel.src

@@ -1,39 +1,26 @@
-"""Native code of one specialisation on the CPU: compiled or read from the cache, linked, launched.
-
-There are two versions. One assumes that certain arrays don't overlap; a launch where they do uses
-the other, which is compiled when it is first needed.
-"""
+"""Native code of one specialisation on the CPU: compiled or from the cache, linked, launched."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import functools
-import os
 import struct
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tritium import knobs
 from tritium.backends import llvm
 from tritium.backends.llvm import Library, Target
-from tritium.diagnostics import InternalError, TritiumError, error, write_report
-from tritium.frontend.specialize import PointerSpec, ScalarSpec, Spec
-from tritium.ir import Function, function_text, parse_function
-from tritium.ir.dtypes import DType, float32, float64
+from tritium.diagnostics import error
 
 from . import cache
-from .arrays import ArrayArgument
+from .code import KernelCode, Version
 from .pool import POOL, record
+from .slots import packer
 
-Times = dict[str, float]
-
-COMPILING = threading.RLock()
-"""Held while a kernel is compiled."""
-if hasattr(os, "register_at_fork"):
-    # Another thread may have held it, which the child doesn't have.
-    os.register_at_fork(after_in_child=COMPILING._at_fork_reinit)  # type: ignore[attr-defined]
+WARP_SIZE = 0
+"""Of the CPU: it has no warps."""
 
 
 class Code(NamedTuple):
@@ -53,22 +40,18 @@ class Code(NamedTuple):
     slow: dict[str, int]
 
 
-class Version:
-    """One version of the code, linked.
+class Linked(Version):
+    """A version that is linked into the process.
 
-    ``record`` is what the pool is told of it, at ``address``; ``library`` keeps it mapped.
-    ``written`` are the kernel's in order.
+    ``record`` is what the pool is told of it; ``library`` keeps it mapped.
     """
 
-    __slots__ = ("address", "cached", "kernel", "library", "record", "written")
+    __slots__ = ("library", "record")
 
     def __init__(self, kernel: Code, library: Library, record: Any, cached: bool) -> None:
-        self.kernel = kernel
+        super().__init__(kernel, ctypes.addressof(record), cached)
         self.library = library
         self.record = record
-        self.address = ctypes.addressof(record)
-        self.written = sorted(kernel.written)
-        self.cached = cached
 
 
 def host_target() -> Target:
@@ -86,84 +69,63 @@ def host_target() -> Target:
         ) from problem
 
 
-class NativeCode:
-    """A kernel in tile IR, and its machine code for ``target``.
+class NativeCode(KernelCode):
+    """A kernel's machine code on the CPU. ``types`` are those of its run-time parameters."""
 
-    ``ir`` is its text and ``types`` those of its run-time parameters; ``function`` is the same IR,
-    where it is at hand. ``fuse`` has products and sums rounded once. ``source`` goes into a crash
-    report; ``times`` collects the seconds of the phases.
-    """
+    target: Target
+    binary = "object"
 
     def __init__(
-        self,
-        name: str,
-        ir: str,
-        types: Sequence[Any],
-        target: Target,
-        *,
-        fuse: bool,
-        source: str,
-        times: Times,
-        function: Function | None = None,
+        self, name: str, ir: str, types: Sequence[Any], target: Target, **rest: Any
     ) -> None:
-        self.name = name
-        self.target = target
-        self.times = times
-        self.ir = ir
-        self.fuse = fuse
-        self._source = source
-        self._function = function
-        self._optimised = False
-        self._versions: dict[bool, Version] = {}
-        self._reported: Times = {}
-        self._pack = _packer(types)
+        super().__init__(name, ir, target, **rest)
+        self._pack = packer(types)
+
+    # ---- what it is ------------------------------------------------------------------------------
 
     @property
-    def key(self) -> str:
-        """The name of the first version in the cache."""
-        return self._key(True)
+    def triton_target(self) -> tuple[str, Any, int]:
+        """A CPU has no warps."""
+        return "cpu", self.target.cpu, WARP_SIZE
 
-    def _key(self, disjoint: bool) -> str:
-        return cache.key(self.ir, self.target.key, f"disjoint={disjoint} fuse={self.fuse}")
+    def facts(self) -> dict[str, Any]:
+        """Bytes of scratch memory of each thread, and accesses that are slow."""
+        kernel = self.version(True).kernel
+        return {
+            "shared": 0,
+            "arch": self.target.cpu,
+            "scratch_bytes": kernel.scratch_bytes,
+            "slow_accesses": dict(kernel.slow),
+        }
+
+    def stages(self) -> Mapping[str, Callable[[], Any]]:
+        """The loops that it became, LLVM IR, assembly and the object file."""
+        return {
+            "nests": lambda: self.version(True).kernel.dump,
+            "llir": lambda: self.version(True).kernel.llvm_ir,
+            "asm": self.assembly,
+            "object": lambda: self.version(True).kernel.object,
+        }
 
     # ---- launching -------------------------------------------------------------------------------
 
-    def launch(self, values: Sequence[Any], grid: tuple[int, int, int]) -> None:
-        """Run the grid. ``values`` are those of the run-time parameters, arrays described."""
-        version = self.version(True)
-        for left, right in version.kernel.alias_pairs:
-            one, other = values[left], values[right]
-            if one.low < other.high and other.low < one.high:
-                version = self.version(False)
-                break
+    def launch(self, values: Sequence[Any], grid: tuple[int, int, int], stream: Any = None) -> None:
+        """Run the grid, and wait for its end."""
+        version = self.suited(values)
         programs = grid[0] * grid[1] * grid[2]
         POOL.run(version.address, self._pack(values, grid), programs)
 
     def words(self, values: Sequence[Any]) -> list[int]:
-        """The slots that the compiled code is given for values of the run-time parameters."""
+        """Without the grid, which is the rest of what the code is given."""
         packed = self._pack(values, (0, 0, 0))
         return list(struct.unpack(f"<{len(values) + 3}Q", packed))[: len(values)]
 
-    def linked(self, disjoint: bool) -> Version | None:
-        """A version of the code, None if it wasn't needed yet."""
-        return self._versions.get(disjoint)
-
     # ---- compiling -------------------------------------------------------------------------------
 
-    def version(self, disjoint: bool) -> Version:
-        """The linked code that may (or may not) assume disjoint arrays."""
-        made = self._versions.get(disjoint)
-        if made is None:
-            with COMPILING:
-                made = self._versions.get(disjoint)
-                if made is None:
-                    made = self._versions[disjoint] = self._make(disjoint)
-        return made
-
-    def _make(self, disjoint: bool) -> Version:
+    def _make(self, disjoint: bool) -> Linked:
         with llvm.timed(self.times, "look up"):
             name = self._key(disjoint)
-            found = None if knobs.compilation.always_compile else cache.load(name)
+            found = self._found(name)
             kernel = None if found is None else _restored(found)
         library = None
         if kernel is not None:
@@ -176,11 +138,10 @@ class NativeCode:
             with llvm.timed(self.times, "store"):
                 cache.store(name, _kept(self.name, kernel))
             library = self._guarded("linking", functools.partial(self._link, kernel))
-        if knobs.compilation.time_passes:
-            self._report(disjoint)
+        self._report(disjoint)
         entry = library.address(kernel.entry)
         told = record(entry, kernel.scratch_bytes, steady=kernel.steady)
-        return Version(kernel, library, told, cached)
+        return Linked(kernel, library, told, cached)
 
     def _link(self, kernel: Code) -> Library:
         return llvm.link(kernel.object, [kernel.entry], times=self.times)
@@ -193,65 +154,10 @@ class NativeCode:
         )
         return Code(*(getattr(made, name) for name in Code._fields))
 
-    def _report(self, disjoint: bool) -> None:
-        from . import timing
-
-        news = {
-            phase: seconds - self._reported.get(phase, 0.0)
-            for phase, seconds in self.times.items()
-            if seconds != self._reported.get(phase)
-        }
-        self._reported = dict(self.times)
-        timing.report(self.name if disjoint else f"{self.name}, where arrays overlap", news)
-
-    def _after_passes(self) -> Function:
-        from tritium.passes import run_pipeline
-
-        with COMPILING:
-            if self._function is None:
-                self._function = parse_function(self.ir)
-            if not self._optimised:
-                for run in run_pipeline(self._function, self._pipeline()):
-                    phase = f"pass {run.step}"
-                    self.times[phase] = self.times.get(phase, 0.0) + run.seconds
-                self._optimised = True
-            return self._function
-
-    def _pipeline(self) -> str:
-        from tritium.passes import CONTRACTED, DEFAULT
-
-        return CONTRACTED if self.fuse else DEFAULT
-
-    def optimised_ir(self) -> str:
-        """The text of the IR after the passes."""
-        return function_text(self._after_passes())
-
     def assembly(self, disjoint: bool = True) -> str:
         """The machine code as text."""
         module = llvm.optimise(self.version(disjoint).kernel.llvm_ir, self.target)
         return llvm.assembly(module)
-
-    def _guarded(self, doing: str, step: Callable[[], Any]) -> Any:
-        """Run a step that a user's program can't make fail; if it does, leave a report."""
-        try:
-            return step()
-        except TritiumError:
-            raise
-        except Exception as problem:
-            text = f"{doing} {self.name} failed: {type(problem).__name__}: {problem}"
-            fault = InternalError(text)
-            # The report shows it too.
-            fault.__cause__ = problem
-            parts = {
-                "kernel.py": self._source,
-                "kernel.ir": self.ir,
-                "pipeline.txt": self._pipeline(),
-            }
-            if isinstance(problem, llvm.LLVMError) and problem.ir:
-                parts["kernel.ll"] = problem.ir
-            with contextlib.suppress(OSError):
-                write_report(fault, parts)
-            raise fault from problem
 
 
 # ---- the cache -----------------------------------------------------------------------------------
@@ -289,79 +195,3 @@ def _restored(entry: cache.Entry) -> Code | None:
     except (KeyError, TypeError, ValueError):
         # Whole, but not made as this version makes them.
         return None
-
-
-# ---- arguments -----------------------------------------------------------------------------------
-
-
-def _packer(types: Sequence[Any]) -> Callable[[Sequence[Any], tuple[int, int, int]], bytes]:
-    """A function that lays values out as compiled code expects them: one 8-byte slot each."""
-    slots = struct.Struct("<" + "".join(map(_format, types)) + "3Q")
-    converters = [_converter(type) for type in types]
-
-    def pack(values: Sequence[Any], grid: tuple[int, int, int]) -> bytes:
-        fields = [
-            value.address if convert is None else convert(value)
-            for convert, value in zip(converters, values)
-        ]
-        return slots.pack(*fields, *grid)
-
-    return pack
-
-
-def _format(type: Any) -> str:
-    """How ``struct`` writes what ``_converter`` makes of a value of that type."""
-    if not isinstance(type, DType):
-        return "Q"
-    if type is float64:
-        return "d"
-    return "q" if type.is_int() and type.get_int_max_value() < 1 << 63 else "Q"
-
-
-def _converter(type: Any) -> Callable[[Any], int | float] | None:
-    """How a value of that type becomes what is written; None for an array, whose address is."""
-    if not isinstance(type, DType):
-        return None
-    if type is float32:
-        # Too large a number becomes an infinity; struct alone would refuse it.
-        return lambda value: _word("<I", "<f", ctypes.c_float(value).value)
-    if type is float64:
-        return float
-    if type.is_floating():
-        from tritium.interp import Scalar
-
-        return lambda value: int.from_bytes(Scalar(type, value).data().tobytes(), "little")
-    return int
-
-
-def _word(integer: str, number: str, value: float) -> int:
-    word: int = struct.unpack(integer, struct.pack(number, value))[0]
-    return word
-
-
-def refuse_read_only(
-    code: NativeCode, kernel: str, leaves: Sequence[tuple[str, Spec, Any]]
-) -> None:
-    """Raise E0514 where the kernel writes through a read-only array."""
-    for index in code.version(True).written:
-        name, _, value = leaves[index]
-        if isinstance(value, ArrayArgument) and not value.writable:
-            argument = name.partition(".")[0]
-            raise error("E0514", kernel=kernel, name=name, argument=argument)
-
-
-def fits(spec: Spec, value: Any) -> bool:
-    """Whether code that was compiled for ``spec`` may be given ``value``."""
-    if isinstance(spec, PointerSpec):
-        if not isinstance(value, ArrayArgument):
-            return False
-        aligned = not spec.divisible or value.address % 16 == 0
-        return aligned and value.element.itemsize == getattr(spec.dtype, "itemsize", 0)
-    if isinstance(spec, ScalarSpec):
-        if not isinstance(value, (int, float)) or isinstance(value, float) == spec.dtype.is_int():
-            return False
-        if not spec.dtype.is_int():
-            return True
-        low, high = spec.dtype.get_int_min_value(), spec.dtype.get_int_max_value()
-        return low <= value <= high and not (spec.divisible and value % 16)
-    return True

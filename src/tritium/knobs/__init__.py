@@ -16,19 +16,21 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import functools
 import math
 import operator
 import os
 import re
 import threading
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, ClassVar, Generic, NamedTuple, SupportsIndex, TypeVar, overload
 
-from .diagnostics import ArgumentValueError, fault
-from .diagnostics.errors import fill
+from tritium.diagnostics import ArgumentValueError, fault
+from tritium.diagnostics.errors import fill
+
+from .cgroup import cgroup_cpus
+from .hooks import HookChain as HookChain
 
 T = TypeVar("T")
 AnyGroup = TypeVar("AnyGroup", bound="Group")
@@ -268,46 +270,10 @@ class Folder(Knob[Any]):
         return os.path.expanduser(path)
 
 
-class HookChain:
-    """Functions called one after the other with the same arguments; ``calls`` lists them.
+class File(Folder):
+    """A file's path; ``~`` is the home."""
 
-    A ``reversed`` chain calls the one added last first. What a function returns is dropped, what it
-    raises ends the chain.
-    """
-
-    def __init__(self, reversed: bool = False) -> None:
-        self._calls: list[Callable[..., object]] = []
-        self.reversed = reversed
-
-    @property
-    def calls(self) -> list[Callable[..., object]]:
-        """The functions, in the order in which they were added: always the same list."""
-        return self._calls
-
-    @calls.setter
-    def calls(self, functions: Iterable[Callable[..., object]]) -> None:
-        self._calls[:] = functions
-
-    def add(self, function: Callable[..., object]) -> None:
-        """Append ``function``, unless the chain has it."""
-        if function not in self.calls:
-            self.calls.append(function)
-
-    def remove(self, function: Callable[..., object]) -> None:
-        """Take ``function`` out, if the chain has it."""
-        with contextlib.suppress(ValueError):
-            self.calls.remove(function)
-
-    def copy(self) -> HookChain:
-        """A chain of the same functions that changes on its own."""
-        made = HookChain(self.reversed)
-        made.calls = list(self.calls)
-        return made
-
-    def __call__(self, *args: Any, **keywords: Any) -> None:
-        calls = tuple(self.calls)
-        for function in calls[::-1] if self.reversed else calls:
-            function(*args, **keywords)
+    type_name = "file"
 
 
 class Hooks(Knob[Any]):
@@ -480,7 +446,8 @@ class Snapshot(Generic[T]):
             for name in group.descriptors()[member].environment
         )
         """Of the variables in the dictionary behind ``os.environ``."""
-        self._last: tuple[int, Any, Any, list[Any], T] | None = None
+        self._names = frozenset(self.keys)
+        self._last: tuple[int, Any, Any, Sequence[Any], T] | None = None
 
     def __call__(self) -> T:
         """The values now. Raises ``KnobError`` for a bad variable."""
@@ -491,15 +458,21 @@ class Snapshot(Generic[T]):
             and last[0] == REVISION[0]
             and last[1] is SCOPES.get()
             and last[2] is variables
-            and last[3] == list(map(variables.get, self.keys))
+            and last[3] == self._texts(variables)
         ):
             return last[4]
         # What is compared is read before the values: a change meanwhile shows.
         revision, scopes = REVISION[0], SCOPES.get()
-        texts = None if variables is None else list(map(variables.get, self.keys))
+        texts = None if variables is None else self._texts(variables)
         made = self._make(*(getattr(group, member) for group, member in self._members))
         self._last = None if texts is None else (revision, scopes, variables, texts, made)
         return made
+
+    def _texts(self, variables: Any) -> Sequence[Any]:
+        """What the variables say; most often none of them is set."""
+        if variables.keys().isdisjoint(self._names):
+            return ()
+        return list(map(variables.get, self.keys))
 
 
 def _restore(variables: Mapping[str, str | None]) -> None:
@@ -534,35 +507,6 @@ def available_cpus() -> int:
     else:
         count = os.cpu_count() or 1
     return max(1, math.ceil(min(count, cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup"))))
-
-
-@functools.cache
-def cgroup_cpus(membership: str, root: str) -> float:
-    """The CPUs that ``cpu.max`` allows to the process's cgroup and those above it; else infinity.
-
-    ``membership`` is the file that names the cgroup, ``root`` where version 2 cgroups are mounted.
-    """
-    try:
-        with open(membership, encoding="utf-8") as file:
-            paths = [line.strip()[3:] for line in file if line.startswith("0::")]
-    except OSError:
-        return math.inf
-    least = math.inf
-    for path in paths:
-        parts = [part for part in path.split("/") if part not in ("", "..")]
-        for depth in range(len(parts) + 1):
-            least = min(least, _quota(os.path.join(root, *parts[:depth], "cpu.max")))
-    return least
-
-
-def _quota(file: str) -> float:
-    try:
-        with open(file, encoding="utf-8") as stream:
-            quota, period = stream.read().split()
-    except (OSError, ValueError):
-        # The root cgroup has no such file.
-        return math.inf
-    return math.inf if quota == "max" else int(quota) / int(period)
 
 
 # ---- the options ---------------------------------------------------------------------------------
@@ -759,14 +703,54 @@ class Cpu(Group):
     )
 
 
+class Nvidia(Group):
+    """The backend for NVIDIA's GPUs; read when a kernel is compiled for one."""
+
+    __slots__ = ()
+    name = "nvidia"
+
+    ptxas: Knob[str | None] = File(
+        "The assembler of PTX.",
+        "TRITIUM_PTXAS_PATH",
+        "TRITON_PTXAS_PATH",
+        default=None,
+        default_text="ptxas on PATH, in CUDA_HOME, in CUDA_PATH, in /usr/local/cuda or of the "
+        "package nvidia-cuda-nvcc; else the driver assembles",
+    )
+    nvdisasm: Knob[str | None] = File(
+        "The disassembler behind asm['sass'].",
+        "TRITIUM_NVDISASM_PATH",
+        "TRITON_NVDISASM_PATH",
+        default=None,
+        default_text="nvdisasm in the same places",
+    )
+    libcuda: Knob[str | None] = File(
+        "The library of the driver.",
+        "TRITIUM_LIBCUDA_PATH",
+        "TRITON_LIBCUDA_PATH",
+        default=None,
+        default_text="libcuda.so.1, as the system finds it",
+    )
+    arch: Knob[str | None] = Text(
+        "The architecture to compile for, by NVIDIA's name (sm_90a), whatever the device is.",
+        "TRITIUM_CUDA_ARCH",
+        "TRITON_OVERRIDE_ARCH",
+        pattern=r"sm_?\d{2,3}[af]?",
+        expected="an architecture such as sm_90a",
+        default=None,
+        default_text="the device's own",
+    )
+
+
 cache = Cache()
 compilation = Compilation()
 autotuning = Autotuning()
 runtime = Runtime()
 language = Language()
 cpu = Cpu()
+nvidia = Nvidia()
 
-GROUPS: tuple[Group, ...] = (cache, compilation, autotuning, runtime, language, cpu)
+GROUPS: tuple[Group, ...] = (cache, compilation, autotuning, runtime, language, cpu, nvidia)
 
 fault.use_directory(lambda: runtime.report_dir)
 
