@@ -119,11 +119,15 @@ def many_kernel(
 
 
 def build(name: str, package: Any, language: Any) -> Any:
-    """The kernel ``name`` of ``SOURCES``, made by ``package.jit`` with ``language`` as ``tl``.
+    """The kernel ``name`` of ``SOURCES``, made by ``package.jit`` with ``language`` as ``tl``."""
+    return execute(name, SOURCES[name], package, language)
+
+
+def execute(name: str, text: str, package: Any, language: Any) -> Any:
+    """The kernel that ``text`` defines as ``NAME_kernel``.
 
     The text is entered into ``linecache``, where both packages look a function's source up.
     """
-    text = SOURCES[name]
     filename = f"<benchmark {name}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     namespace = {"triton": package, "tl": language, "__name__": f"benchmarks.kernels.{name}"}
