@@ -284,6 +284,37 @@ def test_what_was_quick_and_takes_long_now_is_claimed_bit_by_bit(eager: Pool) ->
     assert max(last - first for _, first, last in entry.chunks) <= 8
 
 
+def tasks() -> set[int]:
+    return {int(name) for name in os.listdir("/proc/self/task")}
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="threads have no sets of CPUs")
+def test_workers_keep_off_the_cpu_of_their_caller(library: Library, threads: Pool) -> None:
+    allowed = os.sched_getaffinity(0)
+    if len(allowed) < 2:
+        pytest.skip("there is one CPU")
+    before, grid = tasks(), Grid(library, 100, steps=10_000)
+    threads.limit("WORTH_WAKING", 0)
+    with knobs.cpu.scope():
+        knobs.cpu.num_threads = 3
+        known(grid.record)
+        grid.run(threads)
+        workers = tasks() - before
+        assert len(workers) == 2
+        (left,) = {frozenset(os.sched_getaffinity(each)) for each in workers}
+        assert left < allowed
+        assert len(left) == len(allowed) - 1
+        # A caller that may run on one CPU only leaves them as they are.
+        os.sched_setaffinity(0, {min(left)})
+        try:
+            time.sleep(0.02)
+            known(grid.record)
+            grid.run(threads)
+        finally:
+            os.sched_setaffinity(0, allowed)
+        assert {frozenset(os.sched_getaffinity(each)) for each in workers} == {left}
+
+
 def test_small_work_stays_on_the_callers_thread(threads: Pool) -> None:
     entry = Recorder()
     with knobs.cpu.scope():

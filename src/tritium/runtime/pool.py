@@ -3,7 +3,8 @@
 They are native (``backends.host.pool``): they take ascending runs of programs from the launch, so
 programs start in ascending order and each thread ascends. The caller takes part; it drops the GIL
 unless the grid is done in no time. Workers are woken only when the work seems worth it, by the time
-that the kernel's programs took before, and spin only while launches follow each other closely.
+that the kernel's programs took before, and spin only while launches follow each other closely. On
+Linux they keep off the CPU of the thread that wakes them.
 """
 
 from __future__ import annotations

@@ -268,6 +268,9 @@ def _together(module: Module, target: Target) -> None:
     waking = b.fcmp("oge", work, b.get(pool, Pool.WORTH_WAKING, double))
     generation, bit = _open(b, pool, launch, start, helpers, waking)
     with b.when(waking):
+        asleep = b.get_atomic(pool, Pool.SLEEPERS, i32)
+        with b.when(b.icmp("ne", asleep, const(i32, 0)), name="asleep"):
+            b.call("place", void, (pool,))
         wake_children(b, pool, const(i64, -1), helpers)
     scratch = b.get(launch, Launch.SCRATCH, ptr)
     b.call("drain", void, (pool, slot, generation, scratch, launch))

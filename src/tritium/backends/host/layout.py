@@ -26,7 +26,8 @@ class Pool:
 
     ``OPEN`` has a bit for each slot whose grid may have programs left. ``TRAIN`` is 1 while grids
     follow each other closely, ``LAST`` when the last one ended. The times from ``TINY`` to ``LONG``
-    are doubles, in ticks: see ``runtime.pool``.
+    are doubles, in ticks: see ``runtime.pool``. ``CPUS`` is the set of CPUs that workers were last
+    allowed, nothing where they have those of the thread that started them.
     """
 
     SEQUENCE, OPEN = 0, 8
@@ -34,7 +35,8 @@ class Pool:
     WORKERS, GROWING, CLOSED, TRAIN, LAST = 128, 136, 144, 152, 160
     TINY, SHORT, WORTH_SHARING, WORTH_WAKING, SPIN, LONG = 192, 200, 208, 216, 224, 232
     MUTEX, CONDITION = 256, 384
-    SLOTS = 512
+    CPUS, CPUS_SIZE = 512, 128
+    SLOTS = 640
 
 
 class Slot:
@@ -93,6 +95,9 @@ class Process:
     ``MODULE``'s dictionary has ``ENVIRON`` under ``ENVIRON_NAME``, its dictionary ``VARIABLES`` has
     the values of the pairs ``WATCHED``, ``WATCHES`` of them, the lists ``ENTER`` and ``EXIT`` are
     empty. Else ``SETTLE`` is called. ``SERIAL`` numbers what the settings mean for compilation.
+
+    ``DTYPES`` is the dictionary of the types of elements by NumPy's dtypes, ``CODES`` that by
+    DLPack's, which are ints; ``CPU`` is the name of the device.
     """
 
     INT, FLOAT, STR, TUPLE, NONE, TRUE, FALSE, ARRAY, TENSOR, PARAMETER, EXCHANGE = range(0, 88, 8)
@@ -101,7 +106,8 @@ class Process:
     VARIABLES, WATCHES, WATCHED, ENTER, EXIT, SETTLE, SERIAL, THREADS = range(192, 256, 8)
     POOL, METHOD, DTYPE, NOTHING = range(256, 288, 8)
     SETTLED, PERIOD, KEYS, NEGATED = range(288, 320, 8)
-    SIZE = 320
+    DTYPES, CODES, CPU = range(320, 344, 8)
+    SIZE = 344
 
 
 class Kernel:

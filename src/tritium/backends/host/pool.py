@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tritium.backends.emit import Block, Module, V, const, double, i1, i32, i64, ptr, void
+from tritium.backends.emit import Block, Module, V, const, double, i1, i8, i32, i64, ptr, void
 
 if TYPE_CHECKING:
     from tritium.backends.llvm import Target
 
-from . import grid, waiting
-from .layout import Pool, Slot, Worker
+from . import grid, placing, waiting
+from .layout import WORD, Pool, Slot, Worker
 from .writer import HostBuilder, Variable, begin
 
 _SIGNAL_SET = 256
@@ -36,6 +36,7 @@ def write(
     ``condition``: see ``waiting.write``.
     """
     needed = waiting.write(module, target, condition=condition)
+    needed += placing.write(module, target)
     _arena(module, target)
     drain(module, target)
     _help(module, target)
@@ -227,6 +228,8 @@ def _grow(module: Module, target: Target, block: int, faults: tuple[int, ...]) -
         b.put_atomic(pool, Pool.WORKERS, b.add(count, const(i64, 1)))
     how = {0: 2, 1: 3}[block]
     b.call("pthread_sigmask", i32, (const(i32, how), before, const(ptr, 0)))
+    b.memset(b.gep(pool, Pool.CPUS), const(i8, 0), const(i64, Pool.CPUS_SIZE), align=WORD)
+    b.call("place", void, (pool,))
     b.put_atomic(pool, Pool.GROWING, const(i32, 0))
     b.br(quit_)
     b.goto(quit_)
