@@ -6,6 +6,7 @@ import collections
 import enum
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,8 @@ import tritium
 import tritium.language as tl
 from tritium.diagnostics import TritiumError
 from tritium.runtime import hostcode
+from tritium.runtime.arrays import _from_numpy, _from_torch
+from tritium.runtime.fastcall.process import process
 
 try:
     import torch
@@ -293,6 +296,24 @@ def test_native_launches_agree_with_python(recorder: Recorder, examples: int) ->
 
     check()
     assert hits[True] > 2 * examples, hits
+
+
+def test_arrays_are_read_natively_as_by_python() -> None:
+    shared = process()
+    shared.look_for_torch()
+    known, kept = [], [sys.getrefcount(each) for each in arrays()]
+    for each in arrays():
+        found = shared.read(each)
+        if found is not None:
+            by_python = _from_numpy if isinstance(each, np.ndarray) else _from_torch
+            assert found == tuple(by_python(each))
+            known.append(found)
+    assert {np.ndarray, *([torch.Tensor] if torch else [])} <= {type(each[6]) for each in known}
+    assert len(known) > (12 if torch is None else 25)
+    known.clear()
+    del found, each
+    assert kept == [sys.getrefcount(each) for each in arrays()]
+    assert [shared.read(other) for other in (None, 3, "a", np.int32(3), [])] == [None] * 5
 
 
 def test_the_recorder_records(recorder: Recorder) -> None:

@@ -527,9 +527,10 @@ _BY_NAME: dict[str, DType] = {
 } | _OTHER_SPELLINGS
 
 # float8e4b15 is left out: its storage is uint8's.
-_BY_NUMPY: dict[NumpyDType, DType] = {
+BY_NUMPY: dict[NumpyDType, DType] = {
     dtype.numpy: dtype for dtype in VALUES if dtype is not float8e4b15
 }
+"""What ``from_numpy`` gives."""
 
 
 def from_name(name: str) -> DType:
@@ -545,7 +546,7 @@ def from_numpy(dtype: NumpyDType) -> DType:
 
     Raises KeyError for dtypes with no counterpart: complex, object, structured, byte-swapped, ...
     """
-    return _BY_NUMPY[dtype]
+    return BY_NUMPY[dtype]
 
 
 def get_int_dtype(bitwidth: int, signed: bool) -> DType:

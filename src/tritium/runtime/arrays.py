@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -173,6 +173,25 @@ def _from_numpy(array: np.ndarray[Any, Any]) -> ArrayArgument:
 
 
 READERS[np.ndarray] = _from_numpy
+
+
+def read_natively(types: Iterable[type], read: Callable[[Any], tuple[Any, ...] | None]) -> None:
+    """Have ``read`` find the fields of arrays of these types: see ``backends.host.reader``.
+
+    Where it gives None, Python looks.
+    """
+    for kind in types:
+        READERS[kind] = _natively(read, _from_numpy if kind is np.ndarray else _from_torch)
+
+
+def _natively(
+    read: Callable[[Any], tuple[Any, ...] | None], otherwise: Callable[[Any], ArrayArgument]
+) -> Callable[[Any], ArrayArgument]:
+    def reader(value: Any) -> ArrayArgument:
+        found = read(value)
+        return otherwise(value) if found is None else _argument(found)
+
+    return reader
 
 
 def numpy_element(dtype: np.dtype[Any]) -> DType:

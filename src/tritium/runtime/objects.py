@@ -18,6 +18,7 @@ import numpy as np
 
 from tritium.backends.host import layout
 from tritium.backends.host.layout import TYPE, WORD, DLTensor
+from tritium.ir.dtypes import DType, from_name
 
 _TABLE = b"dlpack_exchange_api"
 _MAJOR = 1
@@ -171,6 +172,25 @@ def describe(exchange: int, tensor: Any) -> tuple[int, int]:
     at = ctypes.addressof(held)
     fill(tensor, at)
     return word(at + DLTensor.DATA) + word(at + DLTensor.BYTE_OFFSET), half(at + DLTensor.DTYPE)
+
+
+def torch_elements(exchange: int) -> dict[int, DType]:
+    """The types of elements by torch's DLPack dtypes, where one of torch's types alone has it."""
+    torch: Any = sys.modules["torch"]
+    found: dict[int, set[DType]] = {}
+    for dtype in {each for each in vars(torch).values() if isinstance(each, torch.dtype)}:
+        try:
+            element = from_name(str(dtype).rpartition(".")[2])
+            _, code = describe(exchange, torch.empty(1, dtype=dtype))
+        except (KeyError, RuntimeError, BufferError):
+            # Kernels have no such type, or DLPack has none.
+            continue
+        found.setdefault(code, set()).add(element)
+    return {
+        code: elements.pop()
+        for code, elements in found.items()
+        if len(elements) == 1 and not is_ambiguous(code)
+    }
 
 
 def is_ambiguous(dtype: int) -> bool:

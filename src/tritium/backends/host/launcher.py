@@ -18,7 +18,7 @@ from tritium.backends.emit import Module, V, const, double, float_, i1, i32, i64
 if TYPE_CHECKING:
     from tritium.backends.llvm import Target
 
-from . import facts, match, settings
+from . import facts, match, reader, settings
 from .layout import TYPE, WORD, Argument, Call, Entry, Fact, Kernel, Parameter, Process
 from .writer import HostBuilder, begin
 
@@ -49,6 +49,7 @@ def write(module: Module, target: Target) -> tuple[str, ...]:
     facts.write(module, target)
     match.write(module, target)
     settings.write(module, target)
+    reader.write(module, target)
     _extent_of(module, target)
     _extents(module, target)
     _slow(module, target)
@@ -60,7 +61,7 @@ def write(module: Module, target: Target) -> tuple[str, ...]:
     _attempt(module, target)
     _launch(module, target)
     _make(module, target)
-    return tuple({*_PYTHON, *facts.PYTHON, *match.PYTHON, *settings.PYTHON})
+    return tuple({*_PYTHON, *facts.PYTHON, *match.PYTHON, *settings.PYTHON, *reader.PYTHON})
 
 
 # ---- the grid ------------------------------------------------------------------------------------

@@ -5,14 +5,18 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tritium import knobs
 from tritium.backends.host import LAUNCH_FUNCTIONS, layout
 from tritium.backends.host.layout import WORD
-from tritium.runtime import hostcode, objects, settings
+from tritium.ir.dtypes import BY_NUMPY
+from tritium.runtime import arrays, hostcode, objects, settings
 from tritium.runtime.pool import POOL
 
 _PERIOD = 0.1
@@ -32,6 +36,9 @@ class Process:
         self._make = hostcode.method("make", library.address("make"), hostcode.ONE_ARGUMENT)
         self._memory = (ctypes.c_uint64 * (layout.Process.SIZE // WORD))()
         self.address = ctypes.addressof(self._memory)
+        read = hostcode.method("read", library.address("read"), hostcode.ONE_ARGUMENT)
+        self.read = hostcode.builtin(read, self.address)
+        """The builtin function of ``backends.host.reader``."""
         self._kept: dict[int, Any] = {}
         self._serials: dict[Any, int] = {}
         self._lock = threading.RLock()
@@ -71,6 +78,9 @@ class Process:
             (fields.SETTLE, self.settle),
             (fields.DTYPE, "dtype"),
             (fields.NOTHING, ()),
+            (fields.DTYPES, BY_NUMPY),
+            (fields.CODES, {}),
+            (fields.CPU, arrays.CPU),
         ):
             self._refer(field, value)
         self.put(fields.POOL, POOL.address)
@@ -78,16 +88,18 @@ class Process:
         self.put(fields.REVISION, knobs.REVISION.buffer_info()[0])
         period = ctypes.c_double(_PERIOD * POOL.frequency)
         self.put(fields.PERIOD, ctypes.c_uint64.from_buffer(period).value)
-        arrays = objects.numpy_fields()
-        if arrays is not None:
-            self.put(fields.ARRAY, arrays.type)
-            self.put(fields.ELEMENT_SIZE, arrays.element_size)
+        found = objects.numpy_fields()
+        if found is not None:
+            self.put(fields.ARRAY, found.type)
+            self.put(fields.ELEMENT_SIZE, found.element_size)
+            arrays.read_natively([np.ndarray], self.read)
 
     def look_for_torch(self) -> None:
         """Take in tensors, once torch is loaded."""
         fields, found = layout.Process, objects.torch_fields()
         if found is None or self.get(fields.TENSOR) == found.tensor:
             return
+        self._refer(fields.CODES, objects.torch_elements(found.exchange))
         for field, value in zip(
             (
                 fields.EXCHANGE,
@@ -103,6 +115,8 @@ class Process:
             (*found[2:], found.parameter, found.tensor),
         ):
             self.put(field, value)
+        torch = sys.modules["torch"]
+        arrays.read_natively([torch.Tensor, torch.nn.Parameter], self.read)
 
     # ---- settings --------------------------------------------------------------------------------
 
