@@ -31,6 +31,7 @@ from tritium.ops.spec import (
     Order,
     Reject,
     Ulp,
+    agreement_of,
     cases_of,
     rejects_of,
 )
@@ -81,6 +82,9 @@ class ReferenceMachine:
             if mask is None or mask[lane]:
                 raw = np.asarray(values[lane]).tobytes()
                 ctypes.memmove(int(addresses[lane]), raw, len(raw))
+
+    def made_pointers(self) -> None:
+        pass
 
     def run(self, region: Any, args: Sequence[Any]) -> tuple[Any, ...]:
         if not isinstance(region, Region):
@@ -140,6 +144,29 @@ def evaluate_case(case: Case) -> list[Array]:
         expected = (type.scalar.numpy, type.shape)
         assert (array.dtype, array.shape) == expected, f"{case.label}: {array.dtype}, {type}"
     return arrays + list(buffers.values())
+
+
+def case_difference(
+    case: Case, got: Sequence[Array], executor: str, want: Sequence[Array] | None = None
+) -> str | None:
+    """Where an executor's results and buffers break its promise, in words; None if nowhere.
+
+    ``want`` is ``evaluate_case(case)``, where the caller has it.
+    """
+    want = evaluate_case(case) if want is None else want
+    types = [type.scalar for type in case.result_types()]
+    magnitude = None
+    if case.magnitude is not None:
+        magnitude = case.magnitude(*(sample.data for sample in case.samples()))
+    for have, expected, type in zip(got, want, types):
+        promised = agreement_of(case.op, executor, type)
+        text = disagreement(have, expected, promised, type, magnitude, case.accumulator)
+        if text:
+            return text
+    for have, expected in zip(got[len(types) :], want[len(types) :], strict=True):
+        if have.tobytes() != expected.tobytes():
+            return f"memory holds {have}, expected {expected}"
+    return None
 
 
 class EagerTracer:

@@ -54,13 +54,18 @@ class Writer:
         return self(memory.Offset, pointer=base, offset=self.offsets(extents))
 
 
-def build(cases: Sequence[Case]) -> Function:
-    """All cases one after the other; parameters: the operands of each, then its results."""
+def build(cases: Sequence[Case], divisibility: int = 1) -> Function:
+    """All cases one after the other; parameters: the operands of each, then its results.
+
+    ``divisibility`` is what is known of every address, in bytes.
+    """
     types: list[Type] = []
     for case in cases:
         types += [sample.type.scalar for sample in case.samples()]
         types += [type.scalar for type in case.result_types()]
-    params = [(f"p{number}", PointerType(scalar), 1) for number, scalar in enumerate(types)]
+    params = [
+        (f"p{number}", PointerType(scalar), divisibility) for number, scalar in enumerate(types)
+    ]
     function = Function("cases", params)
     emit = Writer(function.body.block)
     given = iter(function.body.args)

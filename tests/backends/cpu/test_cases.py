@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from tests.backends.cpu import one_op
 from tests.backends.three_way import narrow_cpu
-from tests.ops.harness import all_operations, disagreement, evaluate_case
+from tests.ops.harness import all_operations, case_difference, evaluate_case
 
 from tritium.backends.common.rules import COMMON
 from tritium.backends.cpu import STRUCTURAL
 from tritium.ir.core import REGISTRY
-from tritium.ops.spec import Array, Case, agreement_of, cases_of
+from tritium.ops.spec import Case, cases_of
 
 BATCH = 16
 """Cases that are compiled as one kernel."""
@@ -39,24 +39,6 @@ def batches(cases: list[Case]) -> Iterator[list[Case]]:
         yield cases[start : start + BATCH]
 
 
-def difference(case: Case, got: list[Array]) -> str | None:
-    """Where machine code isn't as close to the reference rule as the operation promises."""
-    want = evaluate_case(case)
-    types = [type.scalar for type in case.result_types()]
-    magnitude = None
-    if case.magnitude is not None:
-        magnitude = case.magnitude(*(sample.data for sample in case.samples()))
-    for have, expected, type in zip(got, want, types):
-        promised = agreement_of(case.op, "cpu", type)
-        text = disagreement(have, expected, promised, type, magnitude, case.accumulator)
-        if text:
-            return text
-    for have, expected in zip(got[len(types) :], want[len(types) :], strict=True):
-        if have.tobytes() != expected.tobytes():
-            return f"memory holds {have}, expected {expected}"
-    return None
-
-
 @pytest.mark.parametrize("width", ["host", "narrow"])
 @pytest.mark.parametrize("mnemonic", [m for m in sorted(REGISTRY) if m not in CONTROL])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -67,7 +49,7 @@ def test_cases(mnemonic: str, width: str) -> None:
     every = chosen(mnemonic)
     for cases in batches(every[::2] if width == "narrow" and len(every) > 100 else every):
         for case, got in zip(cases, one_op.run(cases, cpu), strict=True):
-            text = difference(case, got)
+            text = case_difference(case, got, "cpu")
             if text:
                 wrong.append(f"{case.label}: {text}")
     assert wrong == []
@@ -82,6 +64,6 @@ def test_every_operation_has_cases_here() -> None:
 def test_a_wrong_result_is_found() -> None:
     case = cases_of(REGISTRY["reduce.sum"])[0]
     got = [np.array(array) for array in evaluate_case(case)]
-    assert difference(case, got) is None
+    assert case_difference(case, got, "cpu") is None
     got[0] = got[0] + got[0].dtype.type(1)
-    assert difference(case, got)
+    assert case_difference(case, got, "cpu")
