@@ -27,7 +27,8 @@ def x86_targets() -> list[Target]:
 class Loops:
     """Compiled loops, each applying a body to whole arrays `lanes` elements at a time.
 
-    `call(name, *inputs, out=array)`: every array has a multiple of `lanes` elements.
+    `call(name, *inputs, out=array)`: every array has a multiple of `lanes` elements. `prepare`
+    turns the module's text into what is compiled.
     """
 
     def __init__(
@@ -35,11 +36,12 @@ class Loops:
         bodies: Mapping[str, tuple[Sequence[LType], LType, Body]],
         lanes: int,
         target: Target,
+        prepare: Callable[[str], str] = str,
     ) -> None:
         module = Module("loops")
         for name, (inputs, output, body) in bodies.items():
             write_loop(module, _symbol(name), inputs, output, body, lanes, target)
-        self.text = module.text()
+        self.text = prepare(module.text())
         symbols = [_symbol(name) for name in bodies]
         self.library: Library = llvm.compile_and_link(self.text, target, symbols)
         self.arity = {name: len(inputs) for name, (inputs, _, _) in bodies.items()}

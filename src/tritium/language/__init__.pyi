@@ -215,7 +215,7 @@ class tensor(Tile):
         """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
 
     def sqrt(self) -> tensor:
-        """The square root of fp32 or fp64. Raises E0204 for other types."""
+        """The square root of fp32 (within 2 ulp on GPUs) or fp64. Raises E0204 for other types."""
 
     def sqrt_rn(self) -> tensor:
         """The square root of fp32, correctly rounded. Raises E0204 for other types."""
@@ -672,7 +672,7 @@ def split(*args: Any, **kwargs: Any) -> Any:
     """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
 
 def sqrt(x: Any) -> tensor:
-    """The square root of fp32 or fp64. Raises E0204 for other types."""
+    """The square root of fp32 (within 2 ulp on GPUs) or fp64. Raises E0204 for other types."""
 
 def sqrt_rn(x: Any) -> tensor:
     """The square root of fp32, correctly rounded. Raises E0204 for other types."""

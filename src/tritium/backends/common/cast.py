@@ -19,6 +19,10 @@ def convert(
     """A value of one scalar type as another; see ``ops.codecs.convert``."""
     if source is target:
         return x
+    if lowering.native is not None:
+        native = lowering.native(lowering, x, source, target, rounding)
+        if native is not None:
+            return native
     b = lowering.b
     if source is float16:
         x = b.bitcast(x, like(x.type, i16))

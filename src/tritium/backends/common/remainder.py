@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from tritium.backends.emit import Builder, V, const, i1, zero
 from tritium.backends.llvm import Target
 
 from . import vector_math
 
+Far = Callable[[Builder, V, V], V]
+"""The remainder of positive finite numbers of any quotient."""
 
-def fmod(b: Builder, x: V, y: V, target: Target) -> V:
+
+def fmod(b: Builder, x: V, y: V, target: Target, far_remainder: Far | None = None) -> V:
     """x - y * (x / y truncated) of float or double: exact, with the sign of x.
 
     NaN where x is infinite or y zero, x where y is infinite. Adds blocks: the builder stands in
@@ -19,7 +23,8 @@ def fmod(b: Builder, x: V, y: V, target: Target) -> V:
     Where the rounded quotient q is below 2**p, p the bits of a significand, its integer part is the
     true one or, where it was rounded up to an integer, one more. Both remainders are multiples of
     the operands' last places and no larger than y, so they are representable and the fused step is
-    exact; a negative one says that q was too large. The other lanes take the C library's function.
+    exact; a negative one says that q was too large. The other lanes take ``far_remainder``, or else
+    the C library's function.
     """
     limit = 2.0 ** (24 if x.type.bits == 32 else 53)
     infinity = const(x.type, math.inf)
@@ -37,8 +42,11 @@ def fmod(b: Builder, x: V, y: V, target: Target) -> V:
     far = b.and_(far, finite)
     anywhere = b.intrinsic("vector.reduce.or", (far,), i1) if far.type.is_vector else far
     with b.when(anywhere, weights=(1, 1000)) as before:
-        library = vector_math.library_call(b, "fmod", (dividend, divisor), target)
-        chosen = b.select(far, library, rest)
+        if far_remainder is not None:
+            other = far_remainder(b, dividend, divisor)
+        else:
+            other = vector_math.library_call(b, "fmod", (dividend, divisor), target)
+        chosen = b.select(far, other, rest)
         after = b.block
     magnitude = b.phi(x.type, "", [(rest, before), (chosen, after)])
     return b.intrinsic("copysign", (magnitude, x), pure=True)

@@ -26,11 +26,17 @@ R = TypeVar("R", bound=Rule)
 
 @dataclass
 class Lowering:
-    """What a rule needs: where to write, for which machine, and how many lanes (1: a scalar)."""
+    """What a rule needs: where to write, for which machine, and how many lanes (1: a scalar).
+
+    ``native`` converts between scalar types by the machine's own instructions: called with the
+    lowering, the value in registers, both types and the rounding, it returns None where there are
+    none.
+    """
 
     b: Builder
     target: Any
     lanes: int
+    native: Callable[..., V | None] | None = None
 
 
 def register_type(type_: Type, lanes: int = 1) -> LType:

@@ -14,7 +14,7 @@ from tritium.ops import control, create, memory
 
 from .layouts import THREADS_PER_WARP, LinearLayout
 from .positions import Positions
-from .rules import NVPTX
+from .rules import NVPTX, lowering_at
 from .target import GpuTarget
 from .values import Threads
 
@@ -87,7 +87,7 @@ class Writer:
 
     def lowering(self, b: Builder | None = None) -> Lowering:
         """The context of rules that write where ``b`` (by default the writer) stands."""
-        return Lowering(self.b if b is None else b, self.target, 1)
+        return lowering_at(self.b if b is None else b, self.target)
 
     def apply(self, op: Op, operands: Sequence[V], b: Builder | None = None) -> V:
         """One lane of an operation that computes each element of its result from scalars alone."""
