@@ -16,7 +16,6 @@ from tritium import interp, passes
 from tritium.backends import llvm
 from tritium.backends.cpu import CpuKernel, compile_kernel
 from tritium.backends.cpu import kernel as cpu_kernel
-from tritium.backends.cpu.facts import alias_pairs
 from tritium.backends.llvm import Library
 from tritium.frontend import ArrayArgument, parameters, specialize_arg, trace
 from tritium.frontend.specialize import PointerSpec, ScalarSpec
@@ -24,6 +23,7 @@ from tritium.ir.core import Function
 from tritium.ir.dtypes import from_numpy
 from tritium.ops.callable import DeviceFunction
 from tritium.ops.create import Constant
+from tritium.passes.origins import alias_pairs
 
 Arrays = Mapping[str, np.ndarray]
 

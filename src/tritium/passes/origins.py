@@ -2,12 +2,55 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tritium.ir import WRITES, Block, Function, Op, Value
+from tritium.ops.cast import Bitcast
 from tritium.ops.control import For, If, While
-from tritium.ops.memory import Load
+from tritium.ops.create import Splat
+from tritium.ops.memory import Load, Offset, Store
+from tritium.ops.shape import Broadcast, ExpandDims, Reshape, Trans
+
+
+def root(pointer: Value) -> Value | None:
+    """The kernel parameter a pointer was made from; None when it came from memory or integers."""
+    seen = pointer
+    while True:
+        op = seen.defining_op
+        if op is None:
+            block = seen.owner
+            owner = block.parent_op if isinstance(block, Block) else None
+            return seen if owner is None else None
+        if isinstance(op, Offset):
+            seen = op.pointer
+        elif isinstance(op, (Splat, Broadcast, ExpandDims, Reshape, Trans)) or (
+            isinstance(op, Bitcast) and op.x.scalar.is_ptr()
+        ):
+            seen = op.x
+        else:
+            return None
+
+
+def may_alias(left: Value, right: Value) -> bool:
+    """Whether two pointers may lead to one place when distinct parameters are disjoint."""
+    a, b = root(left), root(right)
+    return a is None or b is None or a is b
+
+
+def alias_pairs(function: Function) -> list[tuple[int, int]]:
+    """Pairs of parameters, one of them written, that code for disjoint arrays takes to be so."""
+    params = {param.value: number for number, param in enumerate(function.params)}
+    read: set[int] = set()
+    written: set[int] = set()
+    for op in function.walk():
+        if isinstance(op, (Load, Store)):
+            origin = root(op.pointer)
+            if origin in params:
+                (written if isinstance(op, Store) else read).add(params[origin])
+    touched = sorted(read | written)
+    return [(a, b) for a, b in itertools.combinations(touched, 2) if a in written or b in written]
 
 
 def written_parameters(function: Function) -> frozenset[int]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from tritium.backends import llvm
 from tritium.ir.core import REGISTRY, Function
-from tritium.passes.origins import written_parameters
+from tritium.passes.origins import alias_pairs, written_parameters
 
 if TYPE_CHECKING:
     from tritium.backends.llvm import Target, Times
 
 from .dump import dump_plans
-from .facts import alias_pairs, is_steady
+from .facts import is_steady
 from .kernel import KernelWriter
 
 STRUCTURAL = frozenset(

@@ -3,11 +3,10 @@ what it costs to compute an element again."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from tritium.ir.core import Block, Function, Op, Value
+from tritium.ir.core import Function, Op, Value
 from tritium.ir.dtypes import DType, int1
 from tritium.ir.types import element
 from tritium.ops import arith, cast, control, create, logic, memory
@@ -20,36 +19,6 @@ UNKNOWN = "?"
 
 Stride: TypeAlias = "int | str | None"
 """Bytes or units from one position to the next; UNKNOWN; None where there is no single stride."""
-
-
-def root(pointer: Value) -> Value | None:
-    """The kernel parameter a pointer was made from; None when it came from memory or integers."""
-    seen = pointer
-    while True:
-        op = seen.defining_op
-        if op is None:
-            return _carried_root(seen)
-        if isinstance(op, memory.Offset):
-            seen = op.pointer
-        elif isinstance(op, (create.Splat, *SHAPE_OPS)) or (
-            isinstance(op, cast.Bitcast) and op.x.scalar.is_ptr()
-        ):
-            seen = op.x
-        else:
-            return None
-
-
-def _carried_root(argument: Value) -> Value | None:
-    """The root of a block argument: a parameter, or a carried pointer's start and steps."""
-    block = argument.owner
-    owner = block.parent_op if isinstance(block, Block) else None
-    return argument if owner is None else None
-
-
-def may_alias(left: Value, right: Value) -> bool:
-    """Whether two pointers may lead to one place when distinct parameters are disjoint."""
-    a, b = root(left), root(right)
-    return a is None or b is None or a is b
 
 
 class Strides:
@@ -259,17 +228,3 @@ def is_steady(function: Function) -> bool:
             if any(_constant(each) is None for each in bounds):
                 return False
     return True
-
-
-def alias_pairs(function: Function) -> list[tuple[int, int]]:
-    """Pairs of parameters, one of them written, that the fused version takes to be disjoint."""
-    params = {param.value: number for number, param in enumerate(function.params)}
-    read: set[int] = set()
-    written: set[int] = set()
-    for op in function.walk():
-        if isinstance(op, (memory.Load, memory.Store)):
-            origin = root(op.pointer)
-            if origin in params:
-                (written if isinstance(op, memory.Store) else read).add(params[origin])
-    touched = sorted(read | written)
-    return [(a, b) for a, b in itertools.combinations(touched, 2) if a in written or b in written]

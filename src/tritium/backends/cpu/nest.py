@@ -22,8 +22,9 @@ from tritium.backends.emit import Block, Builder, V, const, i1, i64
 from tritium.ir.core import Op, Value
 from tritium.ops import memory
 from tritium.ops.reduce import INNERMOST_PARTIALS
+from tritium.passes.origins import root
 
-from .facts import root, weight
+from .facts import weight
 from .index import ZERO, Index, Point
 from .lanes import Lanes, uniform
 from .loops import OpenLoop

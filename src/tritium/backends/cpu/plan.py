@@ -13,13 +13,13 @@ from tritium.diagnostics import InternalError
 from tritium.ir.core import Block, Effects, Op, Value
 from tritium.ops import control, dot, memory
 from tritium.ops.shape import Reshape
+from tritium.passes.origins import may_alias
 
 from .facts import (
     Strides,
     injective,
     is_affine,
     is_generator,
-    may_alias,
     weight,
 )
 from .index import splits_axis

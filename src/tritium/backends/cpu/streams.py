@@ -12,8 +12,7 @@ from pathlib import Path
 
 from tritium.ir.core import Function, Value
 from tritium.ops import memory
-
-from .facts import root
+from tritium.passes.origins import root
 
 DEFAULT_CACHE = 32 << 20
 """Bytes of last level cache where the system doesn't tell."""
