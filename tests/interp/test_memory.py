@@ -210,3 +210,20 @@ def test_a_writable_argument_over_a_read_only_one_can_be_written() -> None:
     view.flags.writeable = False
     memory = Memory([byte_range(view, "x"), byte_range(owner, "y")])
     assert memory.fault(only(owner.ctypes.data), 4, True) is None
+
+
+def test_a_closed_memory_has_the_arguments_only() -> None:
+    buffer = np.arange(64, dtype=np.float32)
+    base = buffer.ctypes.data
+    memory = Memory([Range(base, base + 128, "x_ptr")], closed=True)
+    inside = np.array([base, base + 124], np.uint64)
+    assert memory.fault(inside, 4, True) is None
+    fault = memory.fault(np.array([base, base + 128], np.uint64), 4, False)
+    assert fault is not None
+    assert (fault.lane, fault.address) == (1, base + 128)
+    assert fault.reason == "which lies in no argument, 4 bytes past the end of x_ptr"
+    straddling = memory.fault(only(base + 126), 4, True)
+    assert straddling is not None
+    assert straddling.reason.endswith("2 bytes past the end of x_ptr")
+    memory.open()
+    assert memory.fault(only(base + 128), 4, False) is None

@@ -644,3 +644,40 @@ def test_named_cpus() -> None:
 
 def test_compiled_kernel_type() -> None:
     assert isinstance(put[(1,)](np.zeros(1, np.int32), 3), CompiledKernel)
+
+
+# ---- memory that belongs to no argument ----------------------------------------------------------
+
+
+@tritium.jit
+def copy_one(source, target, at):
+    tl.store(target, tl.load(source + at))
+
+
+@tritium.jit
+def copy_through_a_table(table, target):
+    tl.store(target, tl.load(tl.load(table).to(tl.pointer_type(tl.int32))))
+
+
+@pytest.mark.parametrize("at", [-1, 4])
+def test_the_interpreter_refuses_what_lies_beside_an_array(at: int) -> None:
+    owner = np.arange(6, dtype=np.int32)
+    source, target = owner[1:5].copy(), np.zeros(1, np.int32)
+    with pytest.raises(TritiumError) as caught:
+        copy_one.interpret[(1,)](source, target, at)
+    assert caught.value.code == "E0608"
+    assert "source" in caught.value.message
+    assert target[0] == 0
+
+
+def test_a_view_reaches_the_memory_it_belongs_to() -> None:
+    owner, target = np.arange(6, dtype=np.int32), np.zeros(1, np.int32)
+    copy_one.interpret[(1,)](owner[1:5], target, 4)
+    assert target[0] == 5
+
+
+def test_addresses_in_memory_are_followed() -> None:
+    hidden, target = np.array([7], np.int32), np.zeros(1, np.int32)
+    table = np.array([hidden.ctypes.data], np.int64)
+    copy_through_a_table.interpret[(1,)](table, target)
+    assert target[0] == 7

@@ -48,6 +48,7 @@ def run_eager(
     grid: Sequence[int],
     known_ranges: Iterable[Range | tuple[int, int]] = (),
     *,
+    closed: bool = False,
     clients: Sequence[Client] = (),
     enable_fp_fusion: bool | None = None,
 ) -> None:
@@ -56,8 +57,9 @@ def run_eager(
     ``arguments`` gives the bound parameters by name. ``grid`` has one to three extents; a 0 among
     them runs nothing. ``known_ranges`` are the bytes [low, high) of the array arguments (a
     ``Range`` also has a name for messages, and may be read-only): pointers inside are used at once,
-    others are asked of the system first. ``enable_fp_fusion`` given as True can't be honoured and
-    gives W0902.
+    others are asked of the system first; where these are all, as ``closed`` says, others are errors
+    until the program has loaded a pointer or made one of an integer. ``enable_fp_fusion`` given as
+    True can't be honoured and gives W0902.
 
     Raises the coded errors of the operations with their place; E0701 chained to any other exception
     of the kernel; E0118 where the kernel's source can't be found; E0514 and E0608 for memory that
@@ -65,7 +67,7 @@ def run_eager(
     """
     if enable_fp_fusion:
         warn("W0902", kernel=function.__name__)
-    EagerLaunch(function, arguments, grid, known_ranges, clients=clients).run()
+    EagerLaunch(function, arguments, grid, known_ranges, closed=closed, clients=clients).run()
 
 
 def run_ir(

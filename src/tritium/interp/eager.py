@@ -97,7 +97,7 @@ class EagerLaunch(Launch):
     """A kernel together with the arguments of one launch, to be run step by step as Python.
 
     ``arguments`` gives every parameter by name. ``known_ranges`` is the memory of the arguments;
-    what pointers reach outside of it is asked of the system first.
+    what pointers reach outside of it is an error if ``closed``, else asked of the system first.
     """
 
     def __init__(
@@ -107,11 +107,12 @@ class EagerLaunch(Launch):
         grid: Sequence[int],
         known_ranges: Iterable[Range | tuple[int, int]] = (),
         *,
+        closed: bool = False,
         clients: Sequence[Client] = (),
     ) -> None:
         super().__init__(grid, clients)
         self.function = function
-        self._memory = Memory(known_ranges)
+        self._memory = Memory(known_ranges, closed=closed)
         values = {name: surface_value(argument) for name, argument in arguments.items()}
         self._call = rewritten(function.fn)
         self._args = inspect.BoundArguments(function.python_signature, OrderedDict(values))

@@ -97,6 +97,8 @@ class Machine:
             loaded.reshape(-1)[slice(None) if lanes is None else lanes] = picked
         for client in self.clients:
             client.after_load(self, op, addresses, mask, loaded)
+        if op.results[0].scalar.is_ptr():
+            self.memory.open()
         if getattr(op, "volatile", False):
             self.poll(addresses, loaded)
         return loaded
@@ -119,6 +121,10 @@ class Machine:
         self.baton.progressed()
         for client in self.clients:
             client.after_store(self, op, addresses, mask, values)
+
+    def made_pointers(self) -> None:
+        """Note that the program makes pointers of integers: they may lead anywhere."""
+        self.memory.open()
 
     def poll(self, addresses: Addresses, values: Array) -> None:
         """Note what a volatile load or an atomic operation read.

@@ -146,12 +146,17 @@ def byte_range(array: NDArray[Any], name: str = "") -> Range:
 class Memory:
     """What the pointers of one launch reach.
 
-    ``ranges`` are the bytes of the launch's arguments. Other addresses (pointers that were loaded
-    from memory) are used too, where the system says that they are mapped.
+    ``ranges`` are the bytes of the launch's arguments. ``closed``: nothing else is ever meant, so
+    an access outside is a fault. A program that gets a pointer elsewhere (loaded from memory, made
+    of an integer) opens the memory: other addresses are used too from then on, where the system
+    says that they are mapped.
     """
 
-    def __init__(self, ranges: Iterable[Range | tuple[int, int]] = ()) -> None:
+    def __init__(
+        self, ranges: Iterable[Range | tuple[int, int]] = (), *, closed: bool = False
+    ) -> None:
         self.ranges = [Range(*each) for each in ranges]
+        self._closed = closed
         self._readable = _Intervals(each[:2] for each in self.ranges)
         self._writable = _Intervals(each[:2] for each in self.ranges if each.writable)
         self._mappings = _Mappings()
@@ -173,8 +178,10 @@ class Memory:
     def _unmapped(
         self, addresses: Addresses, lanes: NDArray[np.intp], size: int, access: str
     ) -> Fault | None:
-        """The first of ``lanes``, which lie outside of every argument, that isn't mapped."""
+        """The first of ``lanes``, which lie outside of every argument, that can't be accessed."""
         asked = addresses[lanes]
+        if self._closed:
+            return Fault(int(lanes[0]), int(asked[0]), self._outside(int(asked[0]), size))
         first = asked // np.uint64(PAGE)
         last = (asked + np.uint64(size - 1)) // np.uint64(PAGE)
         pages = {int(page) for page in np.union1d(first, last)}
@@ -185,11 +192,16 @@ class Memory:
         touched = zip(first.tolist(), last.tolist())
         at = next(at for at, both in enumerate(touched) if not bad.isdisjoint(both))
         address = int(asked[at])
+        reason = f"where no memory can be {'written' if access == 'w' else 'read'}"
+        return Fault(int(lanes[at]), address, self._explained(reason, address, size))
+
+    def _outside(self, address: int, size: int) -> str:
+        return self._explained("which lies in no argument", address, size)
+
+    def _explained(self, reason: str, address: int, size: int) -> str:
         if address < PAGE:
             reason = "which is a null pointer"
-        else:
-            reason = f"where no memory can be {'written' if access == 'w' else 'read'}"
-        return Fault(int(lanes[at]), address, reason + self._neighbour(address, size))
+        return reason + self._neighbour(address, size)
 
     def _read_only(self, lane: int, address: int) -> Fault:
         owner = next(each for each in self.ranges if each.low <= address < each.high)
@@ -207,6 +219,10 @@ class Memory:
                 found.append((each.low - address, f", {each.low - address} bytes before {name}"))
         distance, text = min(found, default=(NEARBY, ""))
         return text if distance < NEARBY else ""
+
+    def open(self) -> None:
+        """From now on pointers may be meant that no argument has."""
+        self._closed = False
 
     def gather(self, addresses: Addresses, dtype: np.dtype[Any]) -> NDArray[Any]:
         """The elements of ``dtype`` at one-dimensional ``addresses``, which are all accessible."""

@@ -64,6 +64,9 @@ class Machine(Protocol):
     ) -> None:
         """Write ``values`` at byte ``addresses`` where ``mask``."""
 
+    def made_pointers(self) -> None:
+        """Note that pointers are made of integers."""
+
     def run(self, region: Any, args: Sequence[Any]) -> tuple[Any, ...]:
         """Run a region (or eager mode's callable) on arrays; returns what it yields."""
 

@@ -109,6 +109,9 @@ class Bitcast(Op):
         return like(self.x.type, self.dtype)
 
     def evaluate(self, machine: Any, x: Any) -> Any:
+        # A constant is folded without a machine.
+        if machine is not None and self.dtype.is_ptr() and not self.x.scalar.is_ptr():
+            machine.made_pointers()
         return np.ascontiguousarray(x).reshape(np.shape(x)).view(self.dtype.numpy)
 
     @classmethod

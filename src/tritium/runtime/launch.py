@@ -30,16 +30,6 @@ if TYPE_CHECKING:
     from .jit import JITFunction
 
 
-def set_default_device(device: str) -> None:
-    """Say where kernels without array arguments run.
-
-    Raises E0802 for any device but the CPU: there is no backend for another one yet.
-    """
-    if str(device).partition(":")[0] != "cpu":
-        text = f"there is no backend for the device {device}"
-        raise error("E0802", text=text, hint="this version of Tritium runs kernels on the CPU only")
-
-
 @contextlib.contextmanager
 def interpret(enabled: bool = True) -> Iterator[None]:
     """Run the kernels launched inside step by step as Python: a ``with`` block or a decorator.
@@ -67,7 +57,7 @@ def run(
         _refuse_mocks(kernel, bound)
     if interpret or bound.settings.interpret:
         if not warmup:
-            _interpret(kernel, bound, grid)
+            stepwise.interpret(kernel, bound, grid)
         return None
     if warmup:
         return compiled_for(kernel, bound, warmup)
@@ -149,10 +139,10 @@ def _code(
     """The kernel in tile IR and what making it read: from the cache, else traced."""
     with llvm.timed(times, "capture"):
         source = kernel.src
-    target = native.host_target()
+    place = target_of(kernel, bound)
     found, function = None, None
     with llvm.timed(times, "look up"):
-        key = manifest.key(kernel, bound, target)
+        key = manifest.key(kernel, bound, place.target)
         if key is not None and not knobs.compilation.always_compile:
             found = manifest.find(key, kernel, bound)
     if found is None:
@@ -165,17 +155,15 @@ def _code(
         if key is not None:
             with llvm.timed(times, "store"):
                 manifest.keep(key, kernel, *found)
-    code = native.NativeCode(
-        kernel.__name__,
-        found.ir,
-        [spec.type for _, spec, _ in bound.leaves()],
-        target,
-        fuse=bool(bound.options.enable_fp_fusion),
-        source=source,
-        times=times,
-        function=function,
-    )
-    return code, found.dependencies
+    fuse = bound.options.enable_fp_fusion
+    common: dict[str, Any] = {
+        "fuse": place.fuse if fuse is None else bool(fuse),
+        "source": source,
+        "times": times,
+        "function": function,
+    }
+    types = [spec.type for _, spec, _ in bound.leaves()]
+    return place.code(kernel, found.ir, types, bound.options, common), found.dependencies
 
 
 def _specialization(kernel: JITFunction, bound: Bound) -> SimpleNamespace:
@@ -209,56 +197,9 @@ def _hook_arguments(kernel: JITFunction, bound: Bound, warmup: bool) -> dict[str
             "key": key,
             "signature": special.signature,
             "constants": special.constants,
-            "device": 0,
+            "device": int(bound.device.partition(":")[2] or 0),
             **bound.options,
         },
         "is_manual_warmup": warmup,
         "already_compiled": False,
     }
-
-
-# ---- in the interpreter --------------------------------------------------------------------------
-
-
-def _interpret(kernel: JITFunction, bound: Bound, grid: GridLike) -> None:
-    from tritium import interp
-
-    from . import verdict
-
-    extents = resolve_grid(grid, bound.values, kernel.__name__)
-    verdict.refuse_read_only(kernel, bound)
-    arguments = {
-        name: _interpreted(spec, bound.described[name]) for name, spec in bound.specs.items()
-    }
-    ranges = [
-        interp.Range(array.low, array.high, name, array.writable)
-        for name, array in bound.arrays()
-        if array.bounded
-    ]
-    try:
-        interp.run_eager(
-            kernel,
-            arguments,
-            extents,
-            ranges,
-            enable_fp_fusion=bound.options.enable_fp_fusion,
-        )
-    except TritiumError as problem:
-        said = verdict.compilers_words(kernel, bound, problem)
-        if said is problem:
-            raise
-        raise said.with_traceback(problem.__traceback__) from problem.__cause__
-
-
-def _interpreted(spec: Spec, value: Any) -> Any:
-    from tritium import interp
-
-    if isinstance(spec, ConstantSpec):
-        return None if spec.value is None else interp.Known(spec.value)
-    if isinstance(spec, ScalarSpec):
-        return interp.Scalar(spec.dtype, value)
-    if isinstance(spec, PointerSpec):
-        return interp.Pointer(spec.dtype, value.address, spec.const)
-    assert isinstance(spec, TupleSpec)
-    parts = [_interpreted(each, part) for each, part in zip(spec.elements, value)]
-    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
