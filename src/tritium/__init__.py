@@ -29,7 +29,7 @@ _PLACES = {
     "jit": "runtime.jit",
     "next_power_of_2": "runtime.host",
     "reinterpret": "runtime.arrays",
-    "set_default_device": "runtime.launch",
+    "set_default_device": "runtime.placement",
 }
 _MODULES = {"errors": "runtime.errors", "knobs": "knobs", "language": "language"}
 

@@ -15,7 +15,7 @@ from .runtime.jit import JITFunction as JITFunction
 from .runtime.jit import KernelInterface as KernelInterface
 from .runtime.jit import jit as jit
 from .runtime.launch import interpret as interpret
-from .runtime.launch import set_default_device as set_default_device
+from .runtime.placement import set_default_device as set_default_device
 from .tune import Config as Config
 from .tune import autotune as autotune
 from .tune import heuristics as heuristics

@@ -123,7 +123,7 @@ WRONG = {
     ),
     "a list": at_launch("kernel[(1,)]([1.0], out, 64, BLOCK=64)", "E0501", "[1.0]", "list"),
     "an array on a device": at_launch(
-        "kernel[(1,)](OnADevice(), out, 64, BLOCK=64)", "E0513", "OnADevice()", "a CUDA device"
+        "kernel[(1,)](OnADevice(), out, 64, BLOCK=64)", "E0512", "OnADevice()", "cuda:0"
     ),
 }
 

@@ -153,11 +153,52 @@ class OnADevice:
     __cuda_array_interface__ = {"shape": (2,), "typestr": "<f4", "data": (4096, False)}
 
 
-def test_cuda_array_interface_without_cuda() -> None:
-    with pytest.raises(Elsewhere, match="a CUDA device") as caught:
-        described(OnADevice())
-    assert not caught.value.tensor
-    problem = arrays.elsewhere(caught.value, "kernel", "pair.1")
+def test_cuda_array_interface() -> None:
+    found = described(OnADevice())
+    assert isinstance(found, arrays.Produced)
+    assert (found.address, found.low, found.high) == (4096, 4096, 4104)
+    assert (found.element, found.device, found.stream) == (dtypes.float32, "cuda:0", 0)
+    assert found.writable
+
+    class Shaped(OnADevice):
+        shape = (2,)
+
+    retyped = described(arrays.reinterpret(Shaped(), dtypes.int32))
+    assert (retyped.element, retyped.stream) == (dtypes.int32, 0)
+
+
+def test_cuda_array_interface_with_all_that_it_may_tell() -> None:
+    class Told:
+        __cuda_array_interface__ = {
+            "shape": (3, 2),
+            "typestr": "<i2",
+            "data": (4096, True),
+            "strides": (-16, 4),
+            "stream": 7,
+            "version": 3,
+            "mask": None,
+        }
+
+    found = described(Told())
+    assert (found.element, found.stream, found.writable) == (dtypes.int16, 7, False)
+    assert (found.low, found.high) == (4096 - 32, 4096 + 6)
+    moved = found._replace(address=8192)
+    assert (moved.address, moved.stream) == (8192, 7)
+
+
+@pytest.mark.parametrize(
+    "change", [{"typestr": "<c8"}, {"mask": OnADevice()}, {"data": None}, {"shape": 3}]
+)
+def test_cuda_array_interface_of_what_kernels_do_not_take(change: dict[str, Any]) -> None:
+    class Told:
+        __cuda_array_interface__ = {**OnADevice.__cuda_array_interface__, **change}
+
+    with pytest.raises(ArgumentTypeError):
+        described(Told())
+
+
+def test_a_device_without_a_backend() -> None:
+    problem = arrays.elsewhere(Elsewhere("mps:0"), "kernel", "pair.1")
     assert isinstance(problem, LaunchError)
     assert (problem.code, problem.argument) == ("E0513", "pair")
 
@@ -173,6 +214,9 @@ class Exchanged:
     def __dlpack__(self, **keywords: Any) -> Any:
         if self.old and keywords:
             raise TypeError("unexpected keyword")
+        self.asked = dict(keywords)
+        # NumPy's own has no streams.
+        keywords.pop("stream", None)
         return self.array.__dlpack__(**keywords)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -199,9 +243,12 @@ def test_dlpack_tells_read_only_arrays() -> None:
 
 def test_dlpack_elsewhere() -> None:
     value = Exchanged(np.zeros(4, np.int32))
-    value.device = (2, 1)
-    with pytest.raises(Elsewhere, match="cuda:1"):
+    value.device = (8, 1)
+    with pytest.raises(Elsewhere, match="metal:1"):
         described(value)
+    value.device = (2, 1)
+    assert described(value).device == "cuda:1"
+    assert value.asked["stream"] == 1
     value.device = (3, 0)
     assert described(value).device == "cpu"
 
@@ -235,8 +282,10 @@ def test_objects_with_data_ptr() -> None:
 
 
 def test_objects_with_data_ptr_elsewhere_or_of_other_types() -> None:
-    far = Tensor(np.zeros(4), device="cuda:0")
-    with pytest.raises(Elsewhere, match="cuda:0") as caught:
+    assert described(Tensor(np.zeros(4), device="cuda:1")).device == "cuda:1"
+    assert described(Tensor(np.zeros(4), device="cuda")).device == "cuda:0"
+    far = Tensor(np.zeros(4), device="mps:0")
+    with pytest.raises(Elsewhere, match="mps:0") as caught:
         described(far)
     assert caught.value.tensor
     assert arrays.reinterpret(far, dtypes.int32).base is far

@@ -320,6 +320,8 @@ def test_keys_tell_the_options_apart_that_code_depends_on(
 class Tensor:
     dtype = "torch.float32"
 
+    is_pinned: Any = None
+
     def __init__(self, device: str, address: int = 4096) -> None:
         self.device = device
         self.address = address
@@ -333,16 +335,45 @@ class OnADevice:
 
 
 def test_devices() -> None:
-    assert bind(three, Tensor("cpu"), Tensor("cpu")).described["a"].address == 4096
+    near = bind(three, Tensor("cpu"), Tensor("cpu"))
+    assert near.described["a"].address == 4096
+    assert near.device == "cpu"
     mixed = refusal(three, Tensor("cpu"), Tensor("cuda:1"))
-    assert mixed.code == "E0512"
+    assert (mixed.code, mixed.argument) == ("E0512", "b")
     assert "a on cpu, b on cuda:1" in mixed.message
     assert refusal(three, Tensor("cuda:0"), Tensor("cuda:1")).code == "E0512"
-    alone = refusal(three, Tensor("cuda:0"), 3)
+    assert refusal(three, np.zeros(3), OnADevice()).code == "E0512"
+    inside = refusal(three, (np.zeros(3), OnADevice()))
+    assert (inside.code, inside.argument) == ("E0512", "a")
+    assert "a.0 on cpu, a.1 on cuda:0" in inside.message
+
+
+def test_arrays_of_gpus_make_code_for_their_device() -> None:
+    for array, device in ((Tensor("cuda:1"), "cuda:1"), (OnADevice(), "cuda:0")):
+        for bound in (bind(three, array, 3), bind(three, array, array), bind(three, (array, 2))):
+            assert bound.device == device
+            assert bound.settings is bind(three, 3).settings
+    one, other = (bind(three, Tensor(each), 3) for each in ("cuda:0", "cuda:1"))
+    assert one.specs == other.specs == bind(three, Tensor("cpu"), 3).specs
+    assert len({one.key, other.key, bind(three, Tensor("cpu"), 3).key}) == 3
+    assert one.key == bind(three, OnADevice(), 3).key
+
+
+def test_devices_without_a_backend() -> None:
+    alone = refusal(three, Tensor("mps"), 3)
     assert (alone.code, alone.argument) == ("E0513", "a")
     assert "x.cpu()" in alone.help
-    assert refusal(three, np.zeros(3), OnADevice()).code == "E0513"
-    assert refusal(three, (np.zeros(3), OnADevice())).argument == "a"
+    assert refusal(three, Tensor("mps"), Tensor("cpu")).code == "E0512"
+    assert refusal(three, Tensor("mps"), Tensor("mps")).code == "E0513"
+
+
+def test_pinned_memory_goes_with_the_arrays_of_a_gpu() -> None:
+    pinned = Tensor("cpu")
+    pinned.is_pinned = lambda: True
+    assert bind(three, pinned, Tensor("cuda:1")).device == "cuda:1"
+    assert bind(three, Tensor("cuda:1"), pinned).device == "cuda:1"
+    assert bind(three, pinned, Tensor("cpu")).device == "cpu"
+    assert refusal(three, (pinned, Tensor("cpu")), Tensor("cuda:1")).code == "E0512"
 
 
 # ---- grids ---------------------------------------------------------------------------------------

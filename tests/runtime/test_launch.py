@@ -297,9 +297,11 @@ def test_tracebacks_leave_out_the_compiler(name: str) -> None:
 
 def test_the_default_device() -> None:
     tritium.set_default_device("cpu")
-    with pytest.raises(LaunchError, match="cuda") as caught:
-        tritium.set_default_device("cuda")
-    assert caught.value.code == "E0802"
+    for unknown in ("cuda:999", "mps", "cuda:x"):
+        with pytest.raises(LaunchError, match=unknown) as caught:
+            tritium.set_default_device(unknown)
+        assert caught.value.code == "E0802"
+    tritium.set_default_device(None)
 
 
 # ---- compiled once -------------------------------------------------------------------------------

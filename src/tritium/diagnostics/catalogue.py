@@ -220,6 +220,24 @@ def _launch() -> None:
     )
 
 
+def _devices() -> None:
+    define("E0519", Kind.LAUNCH, "{kernel} can't run on {device}: {text}", "{hint}")
+    define("E0520", Kind.LAUNCH, "{kernel}: {function} failed with {name}: {text}", "{hint}")
+    define(
+        "E0521",
+        Kind.LAUNCH,
+        "{device} has stopped with {name}: {text}; launched last: {launched}",
+        "a new process can use the device; run this one with CUDA_LAUNCH_BLOCKING=1 to be told at "
+        "the launch, or under compute-sanitizer to be told the line",
+    )
+    define(
+        "E0522",
+        Kind.LAUNCH,
+        "{kernel} would be compiled and loaded while a CUDA graph is captured",
+        "launch it with such arguments once before the capture, or call {kernel}.warmup(...)",
+    )
+
+
 def _memory() -> None:
     define(
         "E0601",
@@ -274,6 +292,12 @@ def _warnings() -> None:
         "{kernel}: enable_fp_fusion has no effect step by step: a * b + c is rounded twice",
         "run it natively, or write tl.fma",
     )
+    define(
+        "W0903",
+        Kind.WARNING,
+        "{kernel}: {count} registers of each thread are kept in memory, which is slow",
+        "use smaller tiles or more num_warps",
+    )
 
 
 for _section in (
@@ -282,6 +306,7 @@ for _section in (
     _verifier,
     _control,
     _launch,
+    _devices,
     _memory,
     _interpreter,
     _files,

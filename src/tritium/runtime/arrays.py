@@ -20,8 +20,10 @@ from tritium.ir.dtypes import DType, from_name, from_numpy
 
 from . import dlpack, objects
 
-CPU = "cpu"
-NO_CUDA = "this version of Tritium runs kernels on the CPU only"
+CPU, CUDA = "cpu", "cuda"
+ANYWHERE = ""
+"""The device of what only stands for an array."""
+NO_BACKEND = "Tritium runs kernels on the CPU and on NVIDIA's GPUs"
 EVERYWHERE = (0, 1 << 64)
 """The bytes of an object that doesn't tell how large its storage is."""
 
@@ -62,8 +64,19 @@ class Refused(Exception):
         self.hint = hint
 
 
+class Produced(ArrayArgument):
+    """An array that is made by what a stream of its device was given; ``stream`` is its handle."""
+
+    stream: int
+
+    def _replace(self, **fields: Any) -> Produced:
+        made: Produced = super()._replace(**fields)
+        made.stream = self.stream
+        return made
+
+
 class Elsewhere(Exception):
-    """An array whose memory the CPU can't reach: its device, and whether it is a tensor.
+    """An array on a device that no kernel runs on: its name, and whether it is a tensor.
 
     A tensor's own library knows the CPU too, so it may have been meant to be there.
     """
@@ -120,7 +133,7 @@ def elsewhere(problem: Elsewhere, kernel: str, name: str) -> TritiumError:
         kernel=kernel,
         name=name,
         device=problem.device,
-        text=NO_CUDA,
+        text=NO_BACKEND,
         hint=problem.hint,
         argument=name.partition(".")[0],
     )
@@ -146,7 +159,7 @@ def inspect(value: Any) -> ArrayArgument | None:
             READERS[type(value)] = _from_torch
         return found
     if hasattr(value, "__cuda_array_interface__"):
-        raise Elsewhere("a CUDA device")
+        return _from_cuda_interface(value)
     if hasattr(value, "__array_interface__"):
         return _from_interface(value)
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
@@ -267,31 +280,31 @@ def address_range(
 
 def _from_torch(tensor: Any) -> ArrayArgument:
     try:
-        element, known = _ELEMENTS[tensor.dtype], tensor.device in _HOSTS
+        element, device = _ELEMENTS[tensor.dtype], _DEVICES[tensor.device]
         address, storage = tensor.data_ptr(), tensor.untyped_storage()
         low = storage.data_ptr()
         high = low + storage.nbytes()
-        known = known and type(address) is int and not tensor.is_neg()
+        known = type(address) is int and not tensor.is_neg()
     except (KeyError, TypeError, AttributeError, RuntimeError):
         known = False
     if not known:
         return _from_any_tensor(tensor)
-    return _argument((element, address, CPU, True, low, high, tensor))
+    return _argument((element, address, device, True, low, high, tensor))
 
 
 def _from_any_tensor(tensor: Any) -> ArrayArgument:
     """One of a dtype or on a device not seen before, of another library, or one to be refused."""
     element = _torch_element(tensor.dtype)
-    _refuse_device(getattr(tensor, "device", CPU))
+    device = ANYWHERE if isinstance(tensor, MockTensor) else _device(tensor)
     address = _address(tensor)
     low, high = _torch_storage(tensor)
-    return ArrayArgument(element, address, CPU, True, low, high, tensor)
+    return ArrayArgument(element, address, device, True, low, high, tensor)
 
 
 _HASHED: set[type] = set()
 """torch's types of dtypes and devices, whose values may be kept in dictionaries."""
 _ELEMENTS: dict[Any, DType] = {}
-_HOSTS: set[Any] = set()
+_DEVICES: dict[Any, str] = {}
 
 
 def _keep(value: Any) -> bool:
@@ -316,13 +329,22 @@ def _torch_element(dtype: Any) -> DType:
     return element
 
 
-def _refuse_device(device: Any) -> None:
-    """Raise ``Elsewhere`` for a device that isn't the CPU."""
-    name = str(device)
-    if name.partition(":")[0] != CPU:
-        raise Elsewhere(name, tensor=True)
+def _device(tensor: Any) -> str:
+    """Where a tensor is. Raises ``Elsewhere`` for a device that no kernel runs on."""
+    device = getattr(tensor, "device", CPU)
+    kind, _, ordinal = str(device).partition(":")
+    if kind not in (CPU, CUDA):
+        raise Elsewhere(str(device), tensor=True)
+    name = CPU if kind == CPU else f"{CUDA}:{ordinal or 0}"
     if _keep(device):
-        _HOSTS.add(device)
+        _DEVICES[device] = name
+    return name
+
+
+def is_pinned(array: ArrayArgument) -> bool:
+    """Whether an array in the CPU's memory can be reached by GPUs at the same address."""
+    asked = getattr(array.owner, "is_pinned", None)
+    return callable(asked) and bool(asked())
 
 
 def _address(tensor: Any) -> int:
@@ -368,17 +390,47 @@ def _from_interface(value: Any) -> ArrayArgument:
     return _from_numpy(array)._replace(owner=value)
 
 
+def _from_cuda_interface(value: Any) -> ArrayArgument:
+    """An object of CUDA Array Interface, version 3 or before."""
+    from .cuda import memory
+
+    told = value.__cuda_array_interface__
+    try:
+        (address, read_only), shape = told["data"], tuple(told["shape"])
+        dtype = np.dtype(told["typestr"])
+        strides = told.get("strides")
+    except (KeyError, TypeError, ValueError) as problem:
+        raise Refused(type(value).__name__, f"its CUDA array interface lacks {problem}") from None
+    if told.get("mask") is not None:
+        raise Refused(f"masked {type(value).__name__}", "pass its elements without the mask")
+    element = numpy_element(dtype)
+    if strides is None:
+        strides = [dtype.itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    address = int(address or 0)
+    low, high = address_range(address, shape, strides, dtype.itemsize)
+    device = f"{CUDA}:{memory.ordinal_of(address)}"
+    made = Produced(element, address, device, not read_only, low, high, value)
+    made.stream = memory.stream_of(told.get("stream"))
+    return made
+
+
 def _from_dlpack(value: Any) -> ArrayArgument:
     device = dlpack.device_of(value)
-    if device != CPU:
+    kind, _, ordinal = device.partition(":")
+    if kind == CUDA:
+        from .cuda import memory
+
+        found = dlpack.read(value, memory.stream_for_dlpack(int(ordinal)))
+    elif kind == CPU:
+        found = dlpack.read(value)
+    else:
         raise Elsewhere(device)
-    found = dlpack.read(value)
     element = found.element
     if element is None:
         raise Refused(f"{type(value).__name__} of {found.dtype_name}", "convert it first")
     strides = [stride * element.itemsize for stride in found.strides]
     low, high = address_range(found.address, found.shape, strides, element.itemsize)
-    return ArrayArgument(element, found.address, CPU, found.writable, low, high, found.capsule)
+    return ArrayArgument(element, found.address, device, found.writable, low, high, found.capsule)
 
 
 # ---- Triton's host-side helpers ------------------------------------------------------------------

@@ -23,8 +23,8 @@ from tritium.frontend.specialize import (
 from tritium.ops.callable import DeviceFunction
 from tritium.ops.constexpr import constexpr
 
-from . import arrays
-from .arrays import ArrayArgument, Elsewhere
+from . import arrays, placement
+from .arrays import ANYWHERE, CPU, ArrayArgument, Elsewhere
 from .options import DEFAULTS, Options
 from .settings import Settings, current
 
@@ -44,13 +44,17 @@ class Bound:
 
     ``values`` holds every parameter by name as the caller gave it, defaults included; ``described``
     the same with an ``ArrayArgument`` in place of each array, in tuples too; ``specs`` what is
-    compiled for. ``usual``: there are no arrays but those that have an address.
+    compiled for. ``device`` is where the kernel will run: where its arrays are. ``arch`` is what it
+    is compiled for instead where there is no such device. ``usual``: there are no arrays but those
+    that have an address.
     """
 
     __slots__ = (
         "_leaves",
         "_leaves_of",
+        "arch",
         "described",
+        "device",
         "options",
         "settings",
         "specs",
@@ -65,7 +69,10 @@ class Bound:
         specs: dict[str, Spec],
         options: Options,
         settings: Settings,
+        device: str = ANYWHERE,
     ) -> None:
+        self.device = device or placement.default_device()
+        self.arch: str | None = None
         self.values = values
         self.described = described
         self.specs = specs
@@ -82,8 +89,11 @@ class Bound:
         Of the knobs it has those that code depends on and that are no options of the launch.
         """
         settings = self.settings
-        cpu = (settings.target, settings.features)
-        return (tuple(self.specs.values()), self.options, cpu, settings.fp32_default)
+        if self.device == CPU:
+            place: Any = (settings.target, settings.features)
+        else:
+            place = self.arch or self.device
+        return (tuple(self.specs.values()), self.options, place, settings.fp32_default)
 
     def leaves(self) -> list[Leaf]:
         """Name, spec and described value of each run-time parameter, tuples element by element.
@@ -182,12 +192,12 @@ class Binder:
         bound = self._usual(values, options, settings)
         if bound is not None:
             return bound
-        described = self._describe(values)
+        described, device = self._describe(values)
         specs = {
             name: specialize.specialize_arg(_for_compiler(value), self.rules[name], self.kernel)
             for name, value in described.items()
         }
-        return Bound(values, described, specs, options, settings)
+        return Bound(values, described, specs, options, settings, device)
 
     def _as_before(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any] | None:
         """The values of all parameters by name, where a launch has named them in this way before.
@@ -214,6 +224,7 @@ class Binder:
         described: dict[str, Any] = {}
         specs: dict[str, Spec] = {}
         leaves: list[Any] = []
+        device = ANYWHERE
         readers, pointers, plain = arrays.READERS, self._pointers, self._plain
         try:
             for name, rule in self.rules.items():
@@ -225,8 +236,9 @@ class Binder:
                     spec = specialize.specialize_arg(value, rule, self.kernel)
                 else:
                     value = readers[kind](value)
-                    if not value[1]:
+                    if not value[1] or (device != value[2] and device):
                         return None
+                    device = value[2]
                     spec = pointers[name, value[0], value[1] & 15]
                 described[name] = value
                 specs[name] = spec
@@ -234,7 +246,7 @@ class Binder:
                     leaves.append((name, spec, value))
         except (KeyError, TritiumError, arrays.Refused, Elsewhere):
             return None
-        bound = Bound(values, described, specs, options, settings)
+        bound = Bound(values, described, specs, options, settings, device)
         bound.know(leaves)
         return bound
 
@@ -294,49 +306,65 @@ class Binder:
 
     # ---- arrays ----------------------------------------------------------------------------------
 
-    def _describe(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        devices: dict[str, Elsewhere | None] = {}
+    def _describe(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """The values with their arrays described, and the device of those."""
+        places: dict[str, ArrayArgument | Elsewhere] = {}
         described = {
             name: value
             if self.rules[name].is_constexpr
-            else self._described(value, name, name, devices)
+            else self._described(value, name, name, places)
             for name, value in values.items()
         }
-        far = [(name, problem) for name, problem in devices.items() if problem is not None]
-        if not far:
-            return described
-        name, problem = far[0]
-        names = {each: "cpu" if at is None else at.device for each, at in devices.items()}
-        if len(set(names.values())) > 1 and problem.tensor:
-            raise error(
-                "E0512",
-                kernel=self.kernel,
-                devices=", ".join(f"{each} on {device}" for each, device in names.items()),
-                argument=name.partition(".")[0],
-            )
-        raise arrays.elsewhere(problem, self.kernel, name)
+        return described, self._device(places)
+
+    def _device(self, places: Mapping[str, ArrayArgument | Elsewhere]) -> str:
+        """Where all arrays are. Raises E0512 and E0513."""
+        names = {each: found.device for each, found in places.items() if found.device}
+        several = len(set(names.values())) > 1
+        for name, found in places.items():
+            if not isinstance(found, Elsewhere):
+                continue
+            if several and found.tensor:
+                raise self._scattered(names, name)
+            raise arrays.elsewhere(found, self.kernel, name)
+        if not several:
+            return next(iter(names.values()), ANYWHERE)
+        far = {device: name for name, device in names.items() if device != CPU}
+        near = [found for found in places.values() if found.device == CPU]
+        if len(far) > 1 or not all(map(arrays.is_pinned, near)):  # type: ignore[arg-type]
+            raise self._scattered(names, next(iter(far.values())))
+        return next(iter(far))
+
+    def _scattered(self, names: Mapping[str, str], name: str) -> TritiumError:
+        shown = ", ".join(f"{each} on {device}" for each, device in names.items())
+        argument = name.partition(".")[0]
+        return error("E0512", kernel=self.kernel, devices=shown, argument=argument)
 
     def _described(
-        self, value: Any, name: str, parameter: str, devices: dict[str, Elsewhere | None]
+        self,
+        value: Any,
+        name: str,
+        parameter: str,
+        places: dict[str, ArrayArgument | Elsewhere],
     ) -> Any:
-        """``value`` with its arrays described; where each is goes to ``devices``."""
+        """``value`` with its arrays described; where each is goes to ``places``."""
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
         if isinstance(value, tuple):
             parts = [
-                self._described(each, f"{name}.{place}", parameter, devices)
+                self._described(each, f"{name}.{place}", parameter, places)
                 for place, each in enumerate(value)
             ]
             return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
         try:
             found = arrays.describe(value, self.kernel, name, parameter)
         except Elsewhere as problem:
-            devices[name] = problem
+            places[name] = problem
             return None
         if found is None:
             self._check_number(value, name, parameter)
             return value
-        devices[name] = None
+        places[name] = found
         return found
 
     def _check_number(self, value: Any, name: str, parameter: str) -> None:

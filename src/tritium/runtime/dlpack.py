@@ -94,13 +94,17 @@ def device_of(value: Any) -> str:
     return name if name == "cpu" else f"{name}:{index}"
 
 
-def read(value: Any) -> View:
-    """What an object in the CPU's memory says of itself through DLPack."""
+def read(value: Any, stream: int | None = None) -> View:
+    """What an object says of itself through DLPack.
+
+    ``stream`` is that of the CUDA device on which the elements will be used, as DLPack has it.
+    """
+    keywords = {} if stream is None else {"stream": stream}
     try:
-        capsule = value.__dlpack__(max_version=(1, 0))
+        capsule = value.__dlpack__(max_version=(1, 0), **keywords)
     except TypeError:
         # A producer from before version 1 knows no such keyword.
-        capsule = value.__dlpack__()
+        capsule = value.__dlpack__(**keywords)
     if _is_valid(capsule, b"dltensor_versioned"):
         managed = _Versioned.from_address(_pointer(capsule, b"dltensor_versioned"))
         return _view(managed.tensor, not managed.flags & _READ_ONLY, capsule)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,9 @@ from tritium.frontend.specialize import (
 )
 from tritium.ir import function_text
 
-from . import manifest, native
-from .arrays import is_mock
-from .binder import Bound, GridLike, resolve_grid
+from . import manifest, targets
+from .arrays import CPU, ArrayArgument, is_mock
+from .binder import Bound, Grid, GridLike, resolve_grid
 from .code import COMPILING, KernelCode
 from .compiled import CompiledKernel
 
@@ -57,7 +57,7 @@ def run(
         _refuse_mocks(kernel, bound)
     if interpret or bound.settings.interpret:
         if not warmup:
-            stepwise.interpret(kernel, bound, grid)
+            _interpret(kernel, bound, grid)
         return None
     if warmup:
         return compiled_for(kernel, bound, warmup)
@@ -139,7 +139,7 @@ def _code(
     """The kernel in tile IR and what making it read: from the cache, else traced."""
     with llvm.timed(times, "capture"):
         source = kernel.src
-    place = target_of(kernel, bound)
+    place = targets.of(kernel, bound)
     found, function = None, None
     with llvm.timed(times, "look up"):
         key = manifest.key(kernel, bound, place.target)
@@ -203,3 +203,90 @@ def _hook_arguments(kernel: JITFunction, bound: Bound, warmup: bool) -> dict[str
         "is_manual_warmup": warmup,
         "already_compiled": False,
     }
+
+
+# ---- in the interpreter --------------------------------------------------------------------------
+
+
+def _interpret(kernel: JITFunction, bound: Bound, grid: GridLike) -> None:
+
+    from . import verdict
+
+    extents = resolve_grid(grid, bound.values, kernel.__name__)
+    verdict.refuse_read_only(kernel, bound)
+    with _reachable(kernel, bound) as reached:
+        _step(kernel, bound, extents, reached)
+
+
+def _step(
+    kernel: JITFunction,
+    bound: Bound,
+    extents: Grid,
+    reached: Callable[[ArrayArgument], ArrayArgument],
+) -> None:
+    from tritium import interp
+
+    from . import verdict
+
+    arguments = {
+        name: _interpreted(spec, bound.described[name], reached)
+        for name, spec in bound.specs.items()
+    }
+    arrays = [(name, reached(array)) for name, array in bound.arrays()]
+    ranges = [
+        interp.Range(array.low, array.high, name, array.writable)
+        for name, array in arrays
+        if array.bounded
+    ]
+    try:
+        interp.run_eager(
+            kernel,
+            arguments,
+            extents,
+            ranges,
+            closed=all(array.bounded for _, array in arrays),
+            enable_fp_fusion=bound.options.enable_fp_fusion,
+        )
+    except TritiumError as problem:
+        said = verdict.compilers_words(kernel, bound, problem)
+        if said is problem:
+            raise
+        raise said.with_traceback(problem.__traceback__) from problem.__cause__
+
+
+@contextlib.contextmanager
+def _reachable(
+    kernel: JITFunction, bound: Bound
+) -> Iterator[Callable[[ArrayArgument], ArrayArgument]]:
+    """Gives arrays in the CPU's memory: those of a GPU have copies there inside the ``with``."""
+    if bound.device == CPU:
+        yield lambda array: array
+        return
+    from .cuda import devices, memory, problems
+    from .cuda.library import CudaFailure, Unavailable
+
+    name = kernel.__name__
+    try:
+        device = devices.get(int(bound.device.partition(":")[2]))
+    except Unavailable as problem:
+        raise problems.unavailable(name, bound.device, problem) from None
+    far = [array for _, array in bound.arrays() if array.device != CPU]
+    try:
+        with memory.on_host(device, far) as copied:
+            yield lambda array: array if array.device == CPU else copied(array)
+    except CudaFailure as problem:
+        raise problems.failed(name, device, problem) from None
+
+
+def _interpreted(spec: Spec, value: Any, reached: Callable[[ArrayArgument], ArrayArgument]) -> Any:
+    from tritium import interp
+
+    if isinstance(spec, ConstantSpec):
+        return None if spec.value is None else interp.Known(spec.value)
+    if isinstance(spec, ScalarSpec):
+        return interp.Scalar(spec.dtype, value)
+    if isinstance(spec, PointerSpec):
+        return interp.Pointer(spec.dtype, reached(value).address, spec.const)
+    assert isinstance(spec, TupleSpec)
+    parts = [_interpreted(each, part, reached) for each, part in zip(spec.elements, value)]
+    return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)

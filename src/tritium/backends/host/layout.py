@@ -227,5 +227,26 @@ class DLTensor:
     """Where the function that fills one stands in the table of functions."""
 
 
+class OnDevice:
+    """One version of a kernel's code on a GPU: the driver's function, and what a block takes.
+
+    ``THREADS`` of a block, bytes of ``SHARED`` memory, the kernel's ``NUMBER`` in ``Recent``.
+    """
+
+    FUNCTION, THREADS, SHARED, NUMBER = range(0, 32, 8)
+    SIZE = LINE
+
+
+class Recent:
+    """The last launches on GPUs: how many there were, and the numbers of the last ``MOST`` ones.
+
+    The number of launch ``n`` stands at ``n % MOST``.
+    """
+
+    COUNT, NUMBERS = 0, 8
+    MOST = 16
+    SIZE = 8 + 16 * 8
+
+
 TYPE = 8
 """Where an object's type stands."""

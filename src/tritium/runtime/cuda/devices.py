@@ -30,6 +30,8 @@ _SHARED_OPTIN = 97
 
 _EVENT_WITHOUT_TIMING = 2
 _NOT_CAPTURING = 0
+LEGACY = 1
+"""The handle of the default stream, as is 0."""
 
 
 class Device:

@@ -1,0 +1,199 @@
+"""The assembler of PTX: where it is, what it takes, running it, what it says of registers.
+
+path = find("ptxas")
+made = assemble(path, ptx, "sm_90a")
+made.cubin, made.usage.registers, made.usage.spill_stores
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tritium import knobs
+
+# CUDA's release and the newest version of PTX that its assembler reads (PTX ISA, "Release Notes"),
+# both times ten.
+PTX_OF_RELEASE = (
+    (118, 78),
+    (120, 80),
+    (121, 81),
+    (122, 82),
+    (123, 83),
+    (124, 84),
+    (125, 85),
+    (127, 86),
+    (128, 87),
+    (129, 88),
+    (130, 90),
+    (131, 91),
+)
+_VERSION = re.compile(r"release (\d+)\.(\d+), V([\d.]+)")
+_PTX_LINE = re.compile(r", line (\d+); (?:error|fatal)\s*: (.*)")
+_SECONDS = 300.0
+"""After which the assembler counts as hung."""
+FLAGS = ("-v", "-O3", "-lineinfo", "--fmad=false")
+"""Products and sums are fused by a pass of the tile IR, or not at all."""
+
+
+class Assembler(NamedTuple):
+    """An assembler: its release ("13.0.88"), the newest PTX it reads times ten, and its targets."""
+
+    path: str
+    release: str
+    ptx_version: int
+    arches: frozenset[str]
+
+    def takes(self, arch: str, ptx_version: int) -> bool:
+        """Whether it can assemble PTX of that version for an architecture."""
+        return arch in self.arches and ptx_version <= self.ptx_version
+
+
+class Usage(NamedTuple):
+    """What a kernel's code takes: registers of a thread, bytes of a thread's memory and a block's.
+
+    ``spill_stores`` and ``spill_loads`` are the bytes that instructions for registers in memory
+    move; ``stack`` has arrays of a thread too. ``shared`` is what is fixed when it is assembled.
+    """
+
+    registers: int = 0
+    stack: int = 0
+    spill_stores: int = 0
+    spill_loads: int = 0
+    shared: int = 0
+
+
+class Assembly(NamedTuple):
+    """Machine code, what it takes, and all that the assembler said."""
+
+    cubin: bytes
+    usage: Usage
+    log: str
+
+
+class AssemblerError(RuntimeError):
+    """PTX was refused. ``place`` is the file and line of Python it was made for, where known."""
+
+    def __init__(self, message: str, log: str, place: tuple[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.log = log
+        self.place = place
+
+
+# ---- finding it ----------------------------------------------------------------------------------
+
+
+def find(tool: str) -> str | None:
+    """The path of ``ptxas`` or ``nvdisasm``, None where there is none.
+
+    What the knob of that name says counts alone.
+    """
+    chosen: str | None = getattr(knobs.nvidia, tool)
+    if chosen is not None:
+        return chosen if os.access(chosen, os.X_OK) else None
+    name = tool + (".exe" if os.name == "nt" else "")
+    return next((path for path in _places(name) if os.access(path, os.X_OK)), None)
+
+
+def _places(name: str) -> Iterator[str]:
+    on_path = shutil.which(name)
+    if on_path is not None:
+        yield on_path
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if home := os.environ.get(variable):
+            yield os.path.join(home, "bin", name)
+    yield os.path.join("/usr/local/cuda/bin", name)
+    # Where the packages nvidia-cuda-nvcc of CUDA 13, and -cu12, put it.
+    for folder in sys.path:
+        yield from sorted(glob.glob(os.path.join(glob.escape(folder), "nvidia/cu*/bin", name)))
+
+
+def describe(path: str) -> Assembler:
+    """Ask an assembler what it is. Raises OSError or ValueError where it is none."""
+    said = _VERSION.search(_output(path, "--version"))
+    if said is None:
+        raise ValueError(f"{path} doesn't say its version")
+    number = 10 * int(said[1]) + int(said[2])
+    known = [ptx for release, ptx in PTX_OF_RELEASE if release <= number]
+    arches = re.findall(r"'(sm_\w+)'", _output(path, "--help"))
+    return Assembler(path, said[3], known[-1] if known else 0, frozenset(arches))
+
+
+def _output(path: str, flag: str) -> str:
+    done = subprocess.run(
+        [path, flag], capture_output=True, text=True, timeout=_SECONDS, check=False
+    )
+    return done.stdout
+
+
+# ---- running it ----------------------------------------------------------------------------------
+
+
+def assemble(path: str, ptx: str, arch: str, options: Sequence[str] = ()) -> Assembly:
+    """Machine code for an architecture. Raises ``AssemblerError``; OSError where it doesn't run."""
+    with tempfile.TemporaryDirectory(prefix="tritium-ptxas-") as folder:
+        source, result = (os.path.join(folder, f"kernel.{each}") for each in ("ptx", "cubin"))
+        with open(source, "w", encoding="utf-8") as stream:
+            stream.write(ptx)
+        command = [path, f"-arch={arch}", *FLAGS, *options, "-o", result, source]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise AssemblerError(f"ptxas had not ended after {_SECONDS:.0f} s", "") from None
+        log = done.stdout + done.stderr
+        if done.returncode or not os.path.exists(result):
+            raise refusal(log, ptx, done.returncode)
+        with open(result, "rb") as stream:
+            return Assembly(stream.read(), usage(log), log)
+
+
+def refusal(log: str, ptx: str, status: int) -> AssemblerError:
+    """What an assembler's log says of PTX that it refused."""
+    found = _PTX_LINE.search(log)
+    if found is not None:
+        number = int(found[1])
+        lines = ptx.splitlines()
+        text = lines[number - 1].strip() if number <= len(lines) else ""
+        return AssemblerError(f"{found[2]}: {text}", log, python_place(ptx, number))
+    fatal = re.search(r"(?:fatal|error)\s*: (.*)", log)
+    if fatal is not None:
+        return AssemblerError(fatal[1], log)
+    ended = f"by signal {-status}" if status < 0 else f"with status {status}"
+    return AssemblerError(f"ptxas ended {ended}", log)
+
+
+def python_place(ptx: str, number: int) -> tuple[str, int] | None:
+    """File and line of Python of a line of PTX: those of the last ``.loc`` before it."""
+    place = None
+    for line in ptx.splitlines()[:number]:
+        if found := re.match(r"\s*\.loc\s+(\d+)\s+(\d+)", line):
+            place = found[1], int(found[2])
+    if place is None or place[1] == 0:
+        return None
+    file = re.search(rf'^\s*\.file\s+{place[0]}\s+"([^"]*)"', ptx, re.MULTILINE)
+    return (file[1], place[1]) if file else None
+
+
+def usage(log: str) -> Usage:
+    """What an assembler's log (with ``-v``), or the driver's, tells of a kernel."""
+
+    def number(pattern: str) -> int:
+        found = re.findall(pattern, log)
+        return max(map(int, found), default=0)
+
+    return Usage(
+        registers=number(r"Used (\d+) registers"),
+        stack=number(r"(\d+) bytes stack frame"),
+        spill_stores=number(r"(\d+) bytes spill stores"),
+        spill_loads=number(r"(\d+) bytes spill loads"),
+        shared=number(r"(\d+) bytes smem"),
+    )

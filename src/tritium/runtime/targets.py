@@ -1,0 +1,124 @@
+"""What a launch's code is made for: the CPU, or a GPU, of this machine or of none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tritium import knobs
+from tritium.diagnostics import error
+
+from .arrays import CPU
+from .code import KernelCode
+from .options import Options
+
+if TYPE_CHECKING:
+    from .binder import Bound
+    from .cuda.devices import Device
+    from .jit import JITFunction
+
+
+class Place(Protocol):
+    """A target of a backend. ``fuse``: products and sums are rounded once unless that is said."""
+
+    target: Any
+    fuse: bool
+
+    def code(
+        self,
+        kernel: JITFunction,
+        ir: str,
+        types: Sequence[Any],
+        options: Options,
+        common: Mapping[str, Any],
+    ) -> KernelCode:
+        """A kernel's code; ``types`` are those of its run-time parameters."""
+
+
+class OnCpu:
+    """The CPU that the knobs name. Raises E0801 where this machine can't run its code."""
+
+    fuse = False
+
+    def __init__(self) -> None:
+        from .native import host_target
+
+        self.target = host_target()
+
+    def code(
+        self,
+        kernel: JITFunction,
+        ir: str,
+        types: Sequence[Any],
+        options: Options,
+        common: Mapping[str, Any],
+    ) -> KernelCode:
+        """The CPU has no use for the options."""
+        from .native import NativeCode
+
+        return NativeCode(kernel.__name__, ir, types, self.target, **common)
+
+
+class OnGpu:
+    """An architecture, and the device of it, where there is one here. Raises E0519."""
+
+    fuse = True
+
+    def __init__(self, kernel: str, device: str, arch: str | None) -> None:
+        from .cuda import devices, problems
+        from .cuda.library import CudaFailure, Unavailable
+
+        self.device: Device | None = None
+        if arch is None:
+            try:
+                self.device = devices.get(int(device.partition(":")[2]))
+                found: Any = self.device.capability
+            except Unavailable as problem:
+                raise problems.unavailable(kernel, device, problem) from None
+            except CudaFailure as problem:
+                text, hint = str(problem), "see nvidia-smi"
+                raise error("E0519", kernel=kernel, device=device, text=text, hint=hint) from None
+            arch = knobs.nvidia.arch
+        self.target = _gpu_target(kernel, device, found if arch is None else arch)
+
+    def code(
+        self,
+        kernel: JITFunction,
+        ir: str,
+        types: Sequence[Any],
+        options: Options,
+        common: Mapping[str, Any],
+    ) -> KernelCode:
+        """Machine code for the options too. Raises E0515 for what can't be honoured."""
+        from .cuda.code import CudaCode
+        from .cuda.recent import Launched
+
+        name, code = kernel.__name__, kernel.fn.__code__
+        place = Launched(name, code.co_filename, code.co_firstlineno)
+        return CudaCode(
+            name, ir, types, self.target, device=self.device, options=options, place=place, **common
+        )
+
+
+def _gpu_target(kernel: str, device: str, wanted: Any) -> Any:
+    from tritium.backends.nvptx.target import gpu_target
+
+    if isinstance(wanted, str):
+        wanted = wanted if wanted.startswith("sm_") else f"sm_{wanted[2:]}"
+    try:
+        return gpu_target(wanted)
+    except ValueError as problem:
+        raise error(
+            "E0519",
+            kernel=kernel,
+            device=device,
+            text=str(problem),
+            hint="unset TRITIUM_CUDA_ARCH to compile for the device's own architecture",
+        ) from None
+
+
+def of(kernel: JITFunction, bound: Bound) -> Place:
+    """What a launch is compiled for. Raises E0801 and E0519."""
+    if bound.device == CPU:
+        return OnCpu()
+    return OnGpu(kernel.__name__, bound.device, bound.arch)
