@@ -140,6 +140,12 @@ def importable() -> Any:
             os.environ["PYTHONPATH"] = before
 
 
+def processors() -> int:
+    """How many compilers run at once here."""
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, (found or 1) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
 class Farm:
     """Compiles batches ahead of those who ask for them, by ``workers`` processes at a time."""
 

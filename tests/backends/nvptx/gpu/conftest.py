@@ -7,16 +7,17 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from tests.backends.nvptx.gpu.compiling import Farm, compile_batch, importable, in_process
+from tests.backends.nvptx.gpu.compiling import (
+    Farm,
+    compile_batch,
+    importable,
+    in_process,
+    processors,
+)
 from tests.backends.nvptx.gpu.device import Device
 from tests.backends.nvptx.gpu.running import COUNTED
 
 from tritium.backends.nvptx.target import gpu_target
-
-
-def processors() -> int:
-    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, (found or 1) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
 @pytest.fixture(scope="session")

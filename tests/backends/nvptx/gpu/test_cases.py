@@ -17,7 +17,7 @@ from tests.backends.nvptx.gpu.running import COUNTED, run_batch
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("batch", plan(), ids=lambda batch: batch.name)
+@pytest.mark.parametrize("batch", list(plan()), ids=lambda batch: batch.name)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_cases(
     batch: Batch, farm: Farm, device: Device, record_property: Callable[[str, object], None]
