@@ -133,7 +133,8 @@ def _(lowering: Lowering, op: arith.Fma, x: V, y: V, z: V) -> V:
     dtype, b = _dtype(op.x), lowering.b
     if not _has_16_bit(lowering, dtype):
         return rule_of(op)(lowering, op, x, y, z)
-    return _from_native(b, dtype, b.fma(*(_as_native(b, dtype, each) for each in (x, y, z))))
+    x, y, z = (_as_native(b, dtype, each) for each in (x, y, z))
+    return _from_native(b, dtype, b.fma(x, y, z))
 
 
 def _extremum(
@@ -174,14 +175,14 @@ def exp(b: Builder, x: V) -> V:
     The whole part n of x * log2(e), limited to 126 on either side, is a factor; f takes all that
     exceeds it, so overflow, underflow and subnormal results come out of one product.
     """
-    k = lambda value: const(float_, value)  # noqa: E731
-    limited = _instruction(b, "saturate.f", b.fma(x, k(_LOG2_E / 252), k(0.5)))
-    # 1.5 * 2**23, whose sum with n + 127 has that number in its low bits.
+    limited = b.fma(x, const(float_, _LOG2_E / 252), const(float_, 0.5))
+    limited = _instruction(b, "saturate.f", limited)
+    # 1.5 * 2**23 + 127, whose sum with n has n + 127 in its low bits.
     magic = 12582912.0 + 127
-    shifted = b.fma(limited, k(252.0), k(magic - 126))
-    n = b.fsub(shifted, k(magic))
-    f = b.fma(x, k(_LOG2_E), b.fneg(n))
-    f = b.fma(x, k(_LOG2_E_REST), f)
+    shifted = b.fma(limited, const(float_, 252.0), const(float_, magic - 126))
+    n = b.fsub(shifted, const(float_, magic))
+    f = b.fma(x, const(float_, _LOG2_E), b.fneg(n))
+    f = b.fma(x, const(float_, _LOG2_E_REST), f)
     factor = b.as_float(b.shl(b.as_int(shifted), const(i32, 23)), float_)
     return b.fmul(_instruction(b, "ex2.approx.ftz.f", f), factor)
 

@@ -1,0 +1,279 @@
+"""Moves a tile from one layout to another, as ``layouts.plan_conversion`` says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from tritium.backends.common.rules import register_type
+from tritium.backends.emit import V, const, i32, zero
+from tritium.ir.dtypes import Type
+
+from . import carriers
+from .layouts import (
+    LANE,
+    REGISTER,
+    WARP,
+    Exchange,
+    Holding,
+    LinearLayout,
+    Rename,
+    Scope,
+    SharedAccess,
+    Shuffle,
+    ThroughShared,
+    plan_conversion,
+    split_offsets,
+)
+from .layouts.banks import ROW_BYTES
+from .positions import holdings
+from .values import Held
+
+if TYPE_CHECKING:
+    from .kernel import Writer
+    from .shared import Scratch
+
+EVERY_LANE = -1
+LAST_LANE = 31
+LANE_BITS = 5
+Registers = list[V | None]
+
+
+def convert(writer: Writer, held: Held, target: LinearLayout) -> Held:
+    """The tile in another layout of its physical shape. Where it moves, code is written here."""
+    if held.layout == target:
+        return held
+    bits = 8 * held.type.scalar.itemsize
+    plan = plan_conversion(held.layout, target, bits, writer.shared.limit)
+    if isinstance(plan, Rename):
+        made: Registers = [held.registers[source] for source in plan.sources]
+    elif isinstance(plan, Shuffle):
+        made = _shuffle(writer, plan, held)
+    else:
+        made = _through_shared(writer, plan, held, target)
+    kept = holdings(held.type.shape, target)
+    registers = (None if h is Holding.PADDING else v for v, h in zip(made, kept, strict=True))
+    return Held(held.type, target, tuple(registers))
+
+
+# ---- inside warps --------------------------------------------------------------------------------
+
+
+def shuffle_by_index(writer: Writer, word: V, lane: V) -> V:
+    """What the lane of that number gives, of an i32 or float."""
+    return _shuffled(writer, "idx", word, lane)
+
+
+def shuffle_by_butterfly(writer: Writer, word: V, distance: int) -> V:
+    """What the lane whose number differs in those bits gives, of an i32 or float."""
+    return _shuffled(writer, "bfly", word, const(i32, distance))
+
+
+def _shuffled(writer: Writer, mode: str, word: V, lane: V) -> V:
+    suffix = "f32" if word.type.is_float else "i32"
+    operands = (const(i32, EVERY_LANE), word, lane, const(i32, LAST_LANE))
+    return writer.b.intrinsic(f"nvvm.shfl.sync.{mode}.{suffix}", operands, word.type, ())
+
+
+def is_set(writer: Writer, lanes: int, warps: int) -> V:
+    """Whether an odd number of those bits is set in the thread's lane and warp (i1)."""
+    mask = lanes | warps << LANE_BITS
+    bases = tuple(mask >> bit & 1 for bit in range(mask.bit_length()))
+    parity = writer.positions.part(_padded(writer, bases))
+    return writer.b.icmp("ne", parity, zero(i32))
+
+
+def _padded(writer: Writer, bases: tuple[int, ...]) -> tuple[int, ...]:
+    """Bases for every bit of a thread's number; those that aren't given are 0."""
+    return bases + (0,) * (LANE_BITS + (writer.num_warps - 1).bit_length() - len(bases))
+
+
+def _shuffle(writer: Writer, plan: Shuffle, held: Held) -> Registers:
+    b, type_ = writer.b, register_type(held.type.scalar)
+    words = {
+        number: carriers.pack(b, [held.registers[r] for r in registers], type_)
+        for number, registers in enumerate(plan.sources)
+    }
+    words = _exchanged(writer, words, plan.before)
+    received = {}
+    for number, step in enumerate(plan.rounds):
+        parts = words[step.published]
+        if plan.moves(step):
+            parts = [_move(writer, plan, part, step.lanes) for part in parts]
+        received[number] = parts
+    received = _exchanged(writer, received, plan.after)
+    made: Registers = [None] * sum(map(len, plan.targets))
+    for number, registers in enumerate(plan.targets):
+        values = carriers.unpack(b, received[number], len(registers), type_)
+        for register, value in zip(registers, values, strict=True):
+            made[register] = value
+    return made
+
+
+def _move(writer: Writer, plan: Shuffle, word: V, lanes: int) -> V:
+    if word.text == "poison":
+        return word
+    if plan.is_butterfly:
+        return shuffle_by_butterfly(writer, word, lanes)
+    bases = (plan.lanes + (0,) * (LANE_BITS - len(plan.lanes)))[:LANE_BITS] + plan.warps
+    here = writer.positions.part(_padded(writer, bases))
+    return shuffle_by_index(writer, word, writer.b.xor(here, const(i32, lanes)))
+
+
+def _exchanged(
+    writer: Writer, words: dict[int, list[V]], exchanges: Sequence[Exchange]
+) -> dict[int, list[V]]:
+    for exchange in exchanges:
+        swaps = is_set(writer, exchange.lanes, exchange.warps)
+        words = {
+            w: [
+                writer.b.select(swaps, there, here)
+                for there, here in zip(words[w ^ exchange.words], words[w], strict=True)
+            ]
+            for w in exchange.kept
+        }
+    return words
+
+
+# ---- through shared memory -----------------------------------------------------------------------
+
+
+def _through_shared(
+    writer: Writer, plan: ThroughShared, held: Held, target: LinearLayout
+) -> Registers:
+    arrangement = plan.arrangement
+    limit = writer.shared.limit
+    passes = arrangement.passes_within(limit) or 1 << arrangement.repeatable
+    size = arrangement.bytes(passes)
+    own = plan.scope is Scope.WARP
+    kept = holdings(held.type.shape, target)
+    made: Registers = [None] * target.input_extent(REGISTER)
+    type_ = register_type(held.type.scalar)
+    with writer.shared.scratch(size, ROW_BYTES) as scratch:
+        for number in range(passes):
+            scratch.stores(own=own)
+            with only(writer, plan.idle_lanes, plan.idle_warps):
+                for group, address in _accesses(writer, arrangement.store, scratch, number, passes):
+                    values = [held.registers[register] for register in group]
+                    if any(value is not None for value in values):
+                        carriers.store(writer.b, values, type_, address)
+            scratch.loads(own=own)
+            for group, address in _accesses(writer, arrangement.load, scratch, number, passes):
+                if all(kept[register] is Holding.PADDING for register in group):
+                    continue
+                values = list(carriers.load(writer.b, len(group), type_, address))
+                for register, value in zip(group, values, strict=True):
+                    made[register] = value
+    return made
+
+
+@contextmanager
+def only(writer: Writer, idle_lanes: int, idle_warps: int) -> Iterator[None]:
+    """Code for threads that have none of those bits set in their lane and warp."""
+    mask = idle_lanes | idle_warps << LANE_BITS
+    if not mask:
+        yield
+        return
+    b = writer.b
+    idle = b.and_(writer.threads.thread, const(i32, mask))
+    with b.when(b.icmp("eq", idle, zero(i32)), "first.copy"):
+        yield
+
+
+def _accesses(
+    writer: Writer, side: SharedAccess, scratch: Scratch, number: int, passes: int
+) -> Iterator[tuple[tuple[int, ...], V]]:
+    """Registers and address of the accesses of one pass of a thread."""
+    b, size = writer.b, side.element_bits // 8
+    low = scratch.bytes // size
+    bases = side.offsets.bases(LANE) + side.offsets.bases(WARP)
+    thread = writer.positions.part(tuple(basis * size for basis in bases))
+    splits = split_offsets(side.offsets, side.vectors)
+    groups = side.vectors.groups
+    for group, at, (flipped, added) in zip(groups, side.vectors.offsets, splits, strict=True):
+        if passes == 1 or at // low == number:
+            here = b.xor(thread, const(i32, flipped * size))
+            address = b.gep(scratch.address, here, inbounds=True)
+            yield group, b.gep(address, added % low * size, inbounds=True)
+
+
+# ---- by logical index ----------------------------------------------------------------------------
+
+
+def by_index(writer: Writer, held: Held, type: Type, target: LinearLayout) -> Held:
+    """The elements in row-major order under another logical shape, in a layout of that.
+
+    They go through shared memory one by one, in several passes where there isn't enough of it.
+    """
+    size = type.scalar.itemsize
+    total = math.prod(type.shape)
+    part = min(total, writer.shared.limit // size)
+    kept = holdings(type.shape, target)
+    made: Registers = [None] * target.input_extent(REGISTER)
+    with writer.shared.scratch(part * size) as scratch:
+        for start in range(0, total, part):
+            whole = part == total
+            scratch.stores()
+            _store_elements(writer, held, scratch, None if whole else start)
+            scratch.loads()
+            for register, holding in enumerate(kept):
+                if holding is not Holding.PADDING:
+                    old = made[register]
+                    loaded = _load_element(
+                        writer, type, target, register, scratch, None if whole else start, old
+                    )
+                    made[register] = loaded
+    return Held(type, target, tuple(made))
+
+
+def _index(writer: Writer, shape: Sequence[int], layout: LinearLayout, register: int) -> V:
+    """The logical row-major index of what a register of this thread holds."""
+    b, total = writer.b, zero(i32)
+    for here, extent in zip(writer.coordinates(layout, register), shape, strict=True):
+        total = b.add(b.mul(total, const(i32, extent)), here)
+    return total
+
+
+def _store_elements(writer: Writer, held: Held, scratch: Scratch, start: int | None) -> None:
+    size = held.type.scalar.itemsize
+    type_ = register_type(held.type.scalar)
+    with only(writer, held.layout.copies(LANE), held.layout.copies(WARP)):
+        for register, value in enumerate(held.registers):
+            if value is None:
+                continue
+            b = writer.b
+            inside = writer.inside(held.type, held.layout, register)
+            index = _index(writer, held.type.shape, held.layout, register)
+            if start is not None:
+                index = b.sub(index, const(i32, start))
+                within = b.icmp("ult", index, const(i32, scratch.bytes // size))
+                inside = within if inside is None else b.and_(inside, within)
+            address = b.gep(scratch.address, b.mul(index, const(i32, size)))
+            with nullcontext() if inside is None else b.when(inside, "element"):
+                carriers.store(b, [value], type_, address)
+
+
+def _load_element(
+    writer: Writer,
+    type: Type,
+    layout: LinearLayout,
+    register: int,
+    scratch: Scratch,
+    start: int | None,
+    old: V | None,
+) -> V:
+    b, size = writer.b, type.scalar.itemsize
+    type_ = register_type(type.scalar)
+    index = _index(writer, type.shape, layout, register)
+    within: V | None = writer.inside(type, layout, register)
+    if start is not None:
+        index = b.sub(index, const(i32, start))
+        here = b.icmp("ult", index, const(i32, scratch.bytes // size))
+        within = here if within is None else b.and_(here, within)
+    if within is not None:
+        index = b.select(within, index, zero(i32))
+    address = b.gep(scratch.address, b.mul(index, const(i32, size)))
+    (loaded,) = carriers.load(b, 1, type_, address)
+    return loaded if old is None or within is None else b.select(within, loaded, old)
