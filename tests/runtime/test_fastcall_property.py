@@ -316,6 +316,33 @@ def test_arrays_are_read_natively_as_by_python() -> None:
     assert [shared.read(other) for other in (None, 3, "a", np.int32(3), [])] == [None] * 5
 
 
+def test_arguments_are_scanned_natively_as_by_python() -> None:
+    """Of what has been seen before, or differs from it in nothing that counts."""
+    shared = process()
+    shared.look_for_torch()
+    hits = 0
+
+    @settings(max_examples=300)
+    @given(calls())
+    def check(launches: list[Any]) -> None:
+        nonlocal hits
+        for number, _, _, args, keywords in launches:
+            binder = kernels[number].binder
+            given_ = (*args, *keywords.values())
+            if len(given_) != len(binder.rules):
+                continue
+            expected = binder._scan(given_)
+            found = shared.scan(given_, binder._ways)
+            assert found is None or found == expected
+            if found is not None:
+                hits += 1
+                assert all(one is two for one, two in zip(found[0], expected[0]))
+
+    kernels = [tritium.jit(**options)(function) for function, options in KERNELS]
+    check()
+    assert hits > 100
+
+
 def test_the_recorder_records(recorder: Recorder) -> None:
     kernel = tritium.jit(plain)
     x = np.zeros(4, np.float32)

@@ -113,7 +113,10 @@ class Dependencies:
                     return False
                 found += [(python.__globals__, *item) for item in reads.names.items()]
             self._globals = found
-        return all(names.get(name, MISSING) is value for names, name, value in self._globals)
+        for names, name, value in self._globals:  # noqa: SIM110 - half the time
+            if names.get(name, MISSING) is not value:
+                return False
+        return True
 
     @property
     def calls_python(self) -> bool:

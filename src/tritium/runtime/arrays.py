@@ -188,8 +188,8 @@ def _from_numpy(array: np.ndarray[Any, Any]) -> ArrayArgument:
 READERS[np.ndarray] = _from_numpy
 
 
-def read_natively(types: Iterable[type], read: Callable[[Any], tuple[Any, ...] | None]) -> None:
-    """Have ``read`` find the fields of arrays of these types: see ``backends.host.reader``.
+def read_natively(types: Iterable[type], read: Callable[[Any], ArrayArgument | None]) -> None:
+    """Have ``read`` look at arrays of these types: see ``backends.host.reader``.
 
     Where it gives None, Python looks.
     """
@@ -198,11 +198,11 @@ def read_natively(types: Iterable[type], read: Callable[[Any], tuple[Any, ...] |
 
 
 def _natively(
-    read: Callable[[Any], tuple[Any, ...] | None], otherwise: Callable[[Any], ArrayArgument]
+    read: Callable[[Any], ArrayArgument | None], otherwise: Callable[[Any], ArrayArgument]
 ) -> Callable[[Any], ArrayArgument]:
     def reader(value: Any) -> ArrayArgument:
         found = read(value)
-        return otherwise(value) if found is None else _argument(found)
+        return otherwise(value) if found is None else found
 
     return reader
 

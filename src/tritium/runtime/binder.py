@@ -5,9 +5,10 @@ This is the path that every launch can take. Anything faster must agree with it.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tritium.diagnostics import TritiumError, error
@@ -32,87 +33,139 @@ Grid: TypeAlias = tuple[int, int, int]
 Leaf: TypeAlias = "tuple[str, ScalarSpec | PointerSpec, Any]"
 
 _PLAIN = frozenset({type(None), bool, int, str})
-_MOST_PLAIN = 4096
-"""So many specs of plain values a kernel keeps."""
+_MOST_KEPT = 4096
+"""So many specs of plain values a parameter keeps, and so many forms a kernel."""
 
 MOST_PROGRAMS = (1 << 31) - 1
 """Along an axis: program ids are int32."""
 
 
-class Bound:
-    """The arguments of one launch.
+class Key:
+    """Finds compiled code: equal for launches that can share it. The hash is computed once."""
 
-    ``values`` holds every parameter by name as the caller gave it, defaults included; ``described``
-    the same with an ``ArrayArgument`` in place of each array, in tuples too; ``specs`` what is
-    compiled for. ``device`` is where the kernel will run: where its arrays are. ``arch`` is what it
-    is compiled for instead where there is no such device. ``usual``: there are no arrays but those
-    that have an address.
+    __slots__ = ("_hash", "parts")
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self.parts = parts
+        self._hash = hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and self.parts == other.parts
+
+    def __repr__(self) -> str:
+        return repr(self.parts)
+
+
+class Form:
+    """What the launches have in common that are specialised alike, and have the same options.
+
+    ``specs`` holds what is compiled for, by parameter; ``device`` is where. ``places`` are those of
+    the run-time parameters; it is None where there are tuples.
     """
 
-    __slots__ = (
-        "_leaves",
-        "_leaves_of",
-        "arch",
-        "described",
-        "device",
-        "options",
-        "settings",
-        "specs",
-        "usual",
-        "values",
-    )
+    __slots__ = ("device", "key", "options", "places", "specs")
 
     def __init__(
         self,
-        values: dict[str, Any],
-        described: dict[str, Any],
-        specs: dict[str, Spec],
+        names: Iterable[str],
+        specs: Sequence[Spec],
         options: Options,
         settings: Settings,
-        device: str = ANYWHERE,
+        device: str,
     ) -> None:
-        self.device = device or placement.default_device()
-        self.arch: str | None = None
-        self.values = values
-        self.described = described
-        self.specs = specs
+        self.specs = dict(zip(names, specs))
         self.options = options
-        self.settings = settings
-        self.usual = False
-        self._leaves: list[Leaf] = []
-        self._leaves_of: Any = None
+        self.device = device
+        self.key = self.key_for(settings, device)
+        plain = not any(isinstance(spec, TupleSpec) for spec in specs)
+        found = [at for at, spec in enumerate(specs) if not isinstance(spec, ConstantSpec)]
+        self.places = found if plain else None
 
-    @property
-    def key(self) -> Any:
-        """Finds compiled code: equal for launches that can share it.
+    def key_for(self, settings: Settings, place: str) -> Key:
+        """The key of code for a device, or an architecture.
 
         Of the knobs it has those that code depends on and that are no options of the launch.
         """
-        settings = self.settings
-        if self.device == CPU:
-            place: Any = (settings.target, settings.features)
-        else:
-            place = self.arch or self.device
-        return (tuple(self.specs.values()), self.options, place, settings.fp32_default)
+        cpu = (settings.target, settings.features)
+        parts = (self.options, cpu if place == CPU else place, settings.fp32_default)
+        return Key((tuple(self.specs.values()), *parts))
+
+
+class Bound:
+    """The arguments of one launch: those of all parameters, in order, defaults included.
+
+    ``given`` are the values as the caller gave them, ``seen`` the same with an ``ArrayArgument`` in
+    place of each array, in tuples too. ``usual``: there are no arrays but those that have an
+    address. ``specs`` are those of the form, unless others are put in their place. ``arch`` is what
+    is compiled for instead of the device, where there is none.
+    """
+
+    __slots__ = ("_form", "arch", "given", "seen", "settings", "specs", "usual")
+
+    def __init__(
+        self,
+        form: Form,
+        given: Sequence[Any],
+        seen: Sequence[Any],
+        settings: Settings,
+        usual: bool = False,
+    ) -> None:
+        self._form = form
+        self.given = given
+        self.seen = seen
+        self.settings = settings
+        self.specs = form.specs
+        self.arch: str | None = None
+        self.usual = usual
+
+    @property
+    def options(self) -> Options:
+        """Of the launch."""
+        return self._form.options
+
+    @property
+    def key(self) -> Key:
+        """Of the code."""
+        if self.arch is not None:
+            return self._form.key_for(self.settings, self.arch)
+        return self._form.key
+
+    @property
+    def device(self) -> str:
+        """Where the kernel will run: where its arrays are."""
+        return self._form.device
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the caller gave by name."""
+        return dict(zip(self._form.specs, self.given))
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """The same, arrays described."""
+        return dict(zip(self._form.specs, self.seen))
 
     def leaves(self) -> list[Leaf]:
         """Name, spec and described value of each run-time parameter, tuples element by element.
 
         They are the parameters of the compiled function, in its order.
         """
-        if self._leaves_of is not self.specs:
-            self._leaves = [
-                leaf
-                for name, spec in self.specs.items()
-                for leaf in _leaves(name, spec, self.described[name])
-            ]
-            self._leaves_of = self.specs
-        return self._leaves
+        described = self.described
+        return [
+            leaf
+            for name, spec in self.specs.items()
+            for leaf in _leaves(name, spec, described[name])
+        ]
 
-    def know(self, leaves: list[Leaf]) -> None:
-        """Take what ``leaves`` gives for usual arguments, where that has been found out already."""
-        self.usual = True
-        self._leaves, self._leaves_of = leaves, self.specs
+    def leaf_values(self) -> list[Any]:
+        """The described values alone."""
+        form, seen = self._form, self.seen
+        if form.places is not None and self.specs is form.specs:
+            return [seen[place] for place in form.places]
+        return [value for _, _, value in self.leaves()]
 
     def arrays(self) -> Iterator[tuple[str, ArrayArgument]]:
         """Name and description of each array among them."""
@@ -131,23 +184,58 @@ def _leaves(
         yield name, spec, value
 
 
-class _Pointers(dict[tuple[str, Any, int], PointerSpec]):
-    """The specs of a kernel's arrays, by parameter, element and address modulo 16 bytes.
+class _Plain(dict[Any, Spec]):
+    """The specs of a parameter's plain values, by type and value: up to a number they are kept.
 
-    Raises ``KeyError`` for one that isn't aligned: elements have up to 16 bytes.
+    That of floats, by their type, where all have the same.
     """
 
-    def __init__(self, binder: Binder) -> None:
+    def __init__(self, rule: Parameter, kernel: str) -> None:
         super().__init__()
-        self._rules, self._kernel = binder.rules, binder.kernel
+        self._rule, self._kernel = rule, kernel
+        if not rule.is_constexpr:
+            with contextlib.suppress(TritiumError):
+                self[float] = specialize.specialize_arg(0.0, rule, kernel)
 
-    def __missing__(self, key: tuple[str, Any, int]) -> PointerSpec:
-        name, element, low = key
-        if low % (element.itemsize or 1):
-            raise KeyError(key)
-        spec = specialize.pointer(element, low, self._rules[name], self._kernel)
-        self[key] = spec
+    def __missing__(self, key: tuple[type, Any]) -> Spec:
+        spec = specialize.specialize_arg(key[1], self._rule, self._kernel)
+        if len(self) < _MOST_KEPT:
+            self[key] = spec
         return spec
+
+
+class _Pointers(dict[Any, "list[PointerSpec | None]"]):
+    """The specs of a parameter's arrays, by element, and by address modulo 16 bytes.
+
+    None for one that isn't aligned: elements have up to 16 bytes.
+    """
+
+    def __init__(self, rule: Parameter, kernel: str) -> None:
+        super().__init__()
+        self._rule, self._kernel = rule, kernel
+
+    def __missing__(self, element: Any) -> list[PointerSpec | None]:
+        found = self[element] = [
+            None
+            if low % (element.itemsize or 1)
+            else specialize.pointer(element, low, self._rule, self._kernel)
+            for low in range(specialize.DIVISIBILITY)
+        ]
+        return found
+
+
+Scanned: TypeAlias = "tuple[tuple[Spec, ...], tuple[Any, ...], str]"
+"""The specs of the arguments of a launch, these with arrays described, and the device of those."""
+Scan: TypeAlias = "Callable[[tuple[Any, ...], tuple[Any, ...]], Scanned | None]"
+
+
+def scan_natively(native: Scan) -> None:
+    """Have a native function find specs that are known: see ``backends.host.reader``."""
+    global scan
+    scan = native
+
+
+scan: Scan = lambda given, ways: None  # noqa: E731 - there is one to be put in its place
 
 
 class Binder:
@@ -170,10 +258,13 @@ class Binder:
         self.positional = [n for n, p in self._parameters.items() if p.kind in positional]
         variadic = [n for n, p in self._parameters.items() if p.kind is p.VAR_POSITIONAL]
         self._variadic = variadic[0] if variadic else None
-        self._without: dict[Any, Options] = {}
-        self._orders: dict[tuple[Any, ...], list[str]] = {}
-        self._pointers = _Pointers(self)
-        self._plain: dict[tuple[str, type, Any], Spec] = {}
+        self._in_order: set[tuple[Any, ...]] = set()
+        """Numbers of positional arguments and keywords that name all parameters in order."""
+        self._ways = tuple(
+            (rule, _Plain(rule, self.kernel), _Pointers(rule, self.kernel))
+            for rule in rules.values()
+        )
+        self._known: tuple[Settings | None, Options, dict[tuple[Any, ...], Form]] | None = None
 
     def bind(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Bound:
         """Bind as a Python call does; keywords that are no parameters are launch options.
@@ -183,79 +274,72 @@ class Binder:
         for arguments that a kernel can't take.
         """
         settings = current()
-        values = self._as_before(args, keywords)
-        if values is None:
-            values, given = self._assign(args, keywords)
-            options = Options(given, self.kernel, self.debug) if given else self._none(settings)
-        else:
-            options = self._none(settings)
-        bound = self._usual(values, options, settings)
+        if (len(args), *keywords) in self._in_order:
+            bound = self._usual((*args, *keywords.values()), settings)
+            if bound is not None:
+                return bound
+        values, given = self._assign(args, keywords)
+        options = Options(given, self.kernel, self.debug)
+        bound = self._usual(tuple(values.values()), settings, options if given else None)
         if bound is not None:
             return bound
+        # Which of several errors is raised, this decides.
         described, device = self._describe(values)
-        specs = {
-            name: specialize.specialize_arg(_for_compiler(value), self.rules[name], self.kernel)
+        specs = [
+            specialize.specialize_arg(_for_compiler(value), self.rules[name], self.kernel)
             for name, value in described.items()
-        }
-        return Bound(values, described, specs, options, settings, device)
+        ]
+        device = device or placement.default_device()
+        form = Form(self.rules, specs, options, settings, device)
+        return Bound(form, list(values.values()), list(described.values()), settings)
 
-    def _as_before(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The values of all parameters by name, where a launch has named them in this way before.
+    def _usual(
+        self, given: tuple[Any, ...], settings: Settings, options: Options | None = None
+    ) -> Bound | None:
+        """All arguments in order, if they are nothing but numbers and arrays.
 
-        Defaults, options and mistakes go the long way.
+        None for others, and where something is wrong.
         """
-        names = self._orders.get((len(args), *keywords))
-        return None if names is None else dict(zip(names, (*args, *keywords.values())))
-
-    def _none(self, settings: Settings) -> Options:
-        """The options of a launch without any: made once for each way that knobs may stand."""
-        key = (settings.debug, settings.fp_fusion)
-        found = self._without.get(key)
+        found = scan(given, self._ways) or self._scan(given)
         if found is None:
-            found = self._without[key] = Options({}, self.kernel, self.debug)
-        return found
+            return None
+        specs, seen, device = found
+        device = device or placement.default_device()
+        known = self._known
+        if known is None or known[0] is not settings:
+            known = self._known = (settings, Options({}, self.kernel, self.debug), {})
+        key = (specs, device, options)
+        form = known[2].get(key)
+        if form is None:
+            form = Form(self.rules, specs, options or known[1], settings, device)
+            if len(known[2]) < _MOST_KEPT:
+                known[2][key] = form
+        return Bound(form, given, seen, settings, True)
 
-    def _usual(self, values: dict[str, Any], options: Options, settings: Settings) -> Bound | None:
-        """Arguments that are nothing but numbers and arrays.
-
-        None for others, and where something is wrong: which of several errors is raised, the long
-        way decides.
-        """
-        described: dict[str, Any] = {}
-        specs: dict[str, Spec] = {}
-        leaves: list[Any] = []
+    def _scan(self, given: tuple[Any, ...]) -> Scanned | None:
+        """What is found out of the arguments; None for unusual ones."""
+        seen: list[Any] = []
+        specs: list[Spec] = []
         device = ANYWHERE
-        readers, pointers, plain = arrays.READERS, self._pointers, self._plain
+        readers = arrays.READERS
         try:
-            for name, rule in self.rules.items():
-                value = values[name]
+            for value, (rule, plain, pointers) in zip(given, self._ways):
                 kind = type(value)
                 if kind in _PLAIN:
-                    spec = plain.get((name, kind, value)) or self._plain_spec(rule, value)
+                    specs.append(plain[kind, value])
                 elif rule.is_constexpr or kind is float:
-                    spec = specialize.specialize_arg(value, rule, self.kernel)
+                    specs.append(specialize.specialize_arg(value, rule, self.kernel))
                 else:
                     value = readers[kind](value)
-                    if not value[1] or (device != value[2] and device):
+                    spec = pointers[value[0]][value[1] & 15]
+                    if spec is None or not value[1] or (device != value[2] and device):
                         return None
                     device = value[2]
-                    spec = pointers[name, value[0], value[1] & 15]
-                described[name] = value
-                specs[name] = spec
-                if type(spec) is not ConstantSpec:
-                    leaves.append((name, spec, value))
+                    specs.append(spec)
+                seen.append(value)
         except (KeyError, TritiumError, arrays.Refused, Elsewhere):
             return None
-        bound = Bound(values, described, specs, options, settings, device)
-        bound.know(leaves)
-        return bound
-
-    def _plain_spec(self, rule: Parameter, value: Any) -> Spec:
-        """The spec of a value that stands for itself only."""
-        spec = specialize.specialize_arg(value, rule, self.kernel)
-        if len(self._plain) < _MOST_PLAIN:
-            self._plain[rule.name, type(value), value] = spec
-        return spec
+        return tuple(specs), tuple(seen), device
 
     def _assign(
         self, args: Sequence[Any], keywords: Mapping[str, Any]
@@ -289,7 +373,7 @@ class Binder:
                     argument=name,
                 )
         if list(given) == list(self._parameters) and not options and self._variadic is None:
-            self._orders[(len(args), *keywords)] = list(given)
+            self._in_order.add((len(args), *keywords))
         return {name: self._value(name, given) for name in self._parameters}, options
 
     def _value(self, name: str, given: Mapping[str, Any]) -> Any:

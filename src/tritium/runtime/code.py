@@ -16,11 +16,11 @@ from typing import Any, Protocol
 from tritium import knobs
 from tritium.backends import llvm
 from tritium.diagnostics import InternalError, TritiumError, error, write_report
-from tritium.frontend.specialize import Spec
 from tritium.ir import Function, function_text, parse_function
 
 from . import cache
 from .arrays import ArrayArgument
+from .binder import Bound
 
 Times = dict[str, float]
 
@@ -235,12 +235,14 @@ class KernelCode(abc.ABC):
             raise fault from problem
 
 
-def refuse_read_only(
-    code: KernelCode, kernel: str, leaves: Sequence[tuple[str, Spec, Any]]
-) -> None:
-    """Raise E0514 where the kernel writes through a read-only array."""
+def refuse_read_only(code: KernelCode, kernel: str, bound: Bound, values: Sequence[Any]) -> None:
+    """Raise E0514 where the kernel writes through a read-only array.
+
+    ``values`` are the ``leaf_values`` of ``bound``.
+    """
     for index in code.version(True).written:
-        name, _, value = leaves[index]
+        value = values[index]
         if isinstance(value, ArrayArgument) and not value.writable:
+            name = bound.leaves()[index][0]
             argument = name.partition(".")[0]
             raise error("E0514", kernel=kernel, name=name, argument=argument)

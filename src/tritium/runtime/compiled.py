@@ -194,15 +194,15 @@ class CompiledKernel:
 
         ``stream`` is the handle of a stream of a GPU, by default the current one.
         """
-        leaves = bound.leaves()
-        refuse_read_only(self.code, self.name, leaves)
+        values = bound.leaf_values()
+        refuse_read_only(self.code, self.name, bound, values)
         told = None
         if bound.settings.hooked:
             told = self.launch_metadata(grid, stream, *bound.values.values())
         if told is not None:
             knobs.runtime.launch_enter_hook(told)
         if 0 not in grid:
-            self.code.launch([leaf[2] for leaf in leaves], grid, stream)
+            self.code.launch(values, grid, stream)
         if told is not None:
             knobs.runtime.launch_exit_hook(told)
 
@@ -226,13 +226,13 @@ class CompiledKernel:
         *args: Any,
     ) -> None:
         bound = self._refit(args)
-        leaves = bound.leaves()
-        refuse_read_only(self.code, self.name, leaves)
+        values = bound.leaf_values()
+        refuse_read_only(self.code, self.name, bound, values)
         grid = resolve_grid((grid_x, grid_y, grid_z), bound.values, self.name)
         if enter_hook is not None:
             enter_hook(launch_metadata)
         if 0 not in grid:
-            self.code.launch([value for _, _, value in leaves], grid, stream)
+            self.code.launch(values, grid, stream)
         if exit_hook is not None:
             exit_hook(launch_metadata)
 

@@ -61,7 +61,7 @@ def run(
         return None
     if warmup:
         return compiled_for(kernel, bound, warmup)
-    extents = resolve_grid(grid, bound.values, kernel.__name__)
+    extents = resolve_grid(grid, bound.values if callable(grid) else {}, kernel.__name__)
     compiled = compiled_for(kernel, bound)
     if compiled is not None:
         compiled.launch(bound, extents)

@@ -16,14 +16,16 @@ from .arrays import ArrayArgument
 def packer(types: Sequence[Any]) -> Callable[[Sequence[Any], tuple[int, int, int]], bytes]:
     """A function that lays values out as compiled code expects them: one 8-byte slot each."""
     slots = struct.Struct("<" + "".join(map(_format, types)) + "3Q")
-    converters = [_converter(type) for type in types]
+    pointers = [place for place, type in enumerate(types) if not isinstance(type, DType)]
+    converters = {place: found for place, type in enumerate(types) if (found := _converter(type))}
 
     def pack(values: Sequence[Any], grid: tuple[int, int, int]) -> bytes:
-        fields = [
-            value.address if convert is None else convert(value)
-            for convert, value in zip(converters, values)
-        ]
-        return slots.pack(*fields, *grid)
+        fields = [*values, *grid]
+        for place in pointers:
+            fields[place] = fields[place].address
+        for place, convert in converters.items():
+            fields[place] = convert(fields[place])
+        return slots.pack(*fields)
 
     return pack
 
@@ -38,8 +40,8 @@ def _format(type: Any) -> str:
 
 
 def _converter(type: Any) -> Callable[[Any], int | float] | None:
-    """How a value of that type becomes what is written; None for an array, whose address is."""
-    if not isinstance(type, DType):
+    """How a value of that type becomes what is written; None where it is, or an address."""
+    if not isinstance(type, DType) or type.is_int():
         return None
     if type is float32:
         # Too large a number becomes an infinity; struct alone would refuse it.
@@ -50,7 +52,7 @@ def _converter(type: Any) -> Callable[[Any], int | float] | None:
         from tritium.interp import Scalar
 
         return lambda value: int.from_bytes(Scalar(type, value).data().tobytes(), "little")
-    return int
+    raise AssertionError(f"no parameter has the type {type}")
 
 
 def _word(integer: str, number: str, value: float) -> int:

@@ -9,5 +9,5 @@ from __future__ import annotations
 
 POOL_FUNCTIONS = ("prepare", "run_grid", "call", "close", "ticks")
 """What the code of the pool exports."""
-LAUNCH_FUNCTIONS = ("make", "launch", "read")
+LAUNCH_FUNCTIONS = ("make", "launch", "read", "scan")
 """What the code of the launch exports; it imports the pool's ``run_grid``."""

@@ -97,7 +97,8 @@ class Process:
     empty. Else ``SETTLE`` is called. ``SERIAL`` numbers what the settings mean for compilation.
 
     ``DTYPES`` is the dictionary of the types of elements by NumPy's dtypes, ``CODES`` that by
-    DLPack's, which are ints; ``CPU`` is the name of the device.
+    DLPack's, which are ints; ``CPU`` is the name of the device, ``ANYWHERE`` that where there are
+    no arrays, ``ARGUMENT`` the type of what is made of arrays.
     """
 
     INT, FLOAT, STR, TUPLE, NONE, TRUE, FALSE, ARRAY, TENSOR, PARAMETER, EXCHANGE = range(0, 88, 8)
@@ -106,8 +107,8 @@ class Process:
     VARIABLES, WATCHES, WATCHED, ENTER, EXIT, SETTLE, SERIAL, THREADS = range(192, 256, 8)
     POOL, METHOD, DTYPE, NOTHING = range(256, 288, 8)
     SETTLED, PERIOD, KEYS, NEGATED = range(288, 320, 8)
-    DTYPES, CODES, CPU = range(320, 344, 8)
-    SIZE = 344
+    DTYPES, CODES, CPU, ANYWHERE, ARGUMENT = range(320, 360, 8)
+    SIZE = 360
 
 
 class Kernel:

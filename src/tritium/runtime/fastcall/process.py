@@ -16,7 +16,7 @@ from tritium import knobs
 from tritium.backends.host import LAUNCH_FUNCTIONS, layout
 from tritium.backends.host.layout import WORD
 from tritium.ir.dtypes import BY_NUMPY
-from tritium.runtime import arrays, hostcode, objects, settings
+from tritium.runtime import arrays, binder, hostcode, objects, settings
 from tritium.runtime.pool import POOL
 
 _PERIOD = 0.1
@@ -37,14 +37,16 @@ class Process:
         self._memory = (ctypes.c_uint64 * (layout.Process.SIZE // WORD))()
         self.address = ctypes.addressof(self._memory)
         read = hostcode.method("read", library.address("read"), hostcode.ONE_ARGUMENT)
-        self.read = hostcode.builtin(read, self.address)
-        """The builtin function of ``backends.host.reader``."""
+        scan = hostcode.method("scan", library.address("scan"), hostcode.FASTCALL)
+        self.read, self.scan = (hostcode.builtin(each, self.address) for each in (read, scan))
+        """The builtin functions of ``backends.host.reader``."""
         self._kept: dict[int, Any] = {}
         self._serials: dict[Any, int] = {}
         self._lock = threading.RLock()
         self._watched: Any = None
         self._constants()
         self.settle()
+        binder.scan_natively(self.scan)
 
     # ---- memory ----------------------------------------------------------------------------------
 
@@ -81,6 +83,8 @@ class Process:
             (fields.DTYPES, BY_NUMPY),
             (fields.CODES, {}),
             (fields.CPU, arrays.CPU),
+            (fields.ANYWHERE, arrays.ANYWHERE),
+            (fields.ARGUMENT, arrays.ArrayArgument),
         ):
             self._refer(field, value)
         self.put(fields.POOL, POOL.address)
