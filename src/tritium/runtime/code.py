@@ -150,6 +150,11 @@ class KernelCode(abc.ABC):
                 return self.version(False)
         return version
 
+    @property
+    def plain(self) -> bool:
+        """Whether a launch needs nothing but the code, the arguments and the grid."""
+        return True
+
     @abc.abstractmethod
     def words(self, values: Sequence[Any]) -> list[int]:
         """The slots that the compiled code is given for values of the run-time parameters."""

@@ -203,7 +203,7 @@ class JITFunction(DeviceFunction, KernelInterface[Any], metaclass=_Watched):
     ) -> None:
         """Note that a launch by Python went well: native code may do the next one like it."""
         fast = self._fast
-        written = fast.worth_writing() and fast.write(bound, compiled, args, keywords)
+        written = fast.worth_writing(bound.device) and fast.write(bound, compiled, args, keywords)
         if written and self._launches == self._by_python and self._is_usual():
             self._launches = fast.maker()
 

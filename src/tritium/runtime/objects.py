@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritium.backends.host import layout
-from tritium.backends.host.layout import TYPE, WORD, DLTensor
+from tritium.backends.host.layout import TYPE, WORD, DLTensor, Fact
 from tritium.ir.dtypes import DType, from_name
 
 _TABLE = b"dlpack_exchange_api"
 _MAJOR = 1
+_MINOR_WITH_STREAMS = 3
+"""DLPack's version from which on the table has the function of streams."""
 _IMPLEMENTATION_WORDS = 22
 """How far a tensor's implementation is looked through: it is no smaller."""
 
@@ -155,23 +157,66 @@ def _torch_fields(torch: Any) -> TensorFields | None:
 
 def _exchange(tensor: Any) -> int:
     """The address of the function that describes a tensor; 0 where there is none."""
+    table = _table(tensor)
+    return word(table + DLTensor.EXCHANGE) if table else 0
+
+
+def _table(tensor: Any) -> int:
+    """The address of DLPack's table of functions; 0 where there is none."""
     capsule = getattr(tensor, "__dlpack_c_exchange_api__", None)
     if capsule is None or type(capsule).__name__ != "PyCapsule":
         return 0
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
     )
-    table = get(capsule, _TABLE)
-    return word(table + DLTensor.EXCHANGE) if table and half(table) == _MAJOR else 0
+    table = int(get(capsule, _TABLE) or 0)
+    return table if table and half(table) == _MAJOR else 0
 
 
 def describe(exchange: int, tensor: Any) -> tuple[int, int]:
-    """The address of a tensor's first element, and its DLPack dtype."""
+    """The address of a tensor's first element, and what native code has for ``layout.Fact.TAG``."""
     held = (ctypes.c_uint64 * (DLTensor.SIZE // WORD))()
     fill = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(exchange)
     at = ctypes.addressof(held)
     fill(tensor, at)
-    return word(at + DLTensor.DATA) + word(at + DLTensor.BYTE_OFFSET), half(at + DLTensor.DTYPE)
+    kind, number = half(at + DLTensor.DEVICE), half(at + DLTensor.DEVICE + 4)
+    place = 0 if kind == DLTensor.CPU else number + 1
+    tag = half(at + DLTensor.DTYPE) | place << Fact.PLACE
+    return word(at + DLTensor.DATA) + word(at + DLTensor.BYTE_OFFSET), tag
+
+
+def work_stream() -> int:
+    """The address of the function that gives a GPU's current stream; 0 where there is none.
+
+    It must agree with what torch's Python says, of the default stream and of another one.
+    """
+    if "stream" not in _streams:
+        _streams["stream"] = _work_stream(sys.modules["torch"])
+    return _streams["stream"]
+
+
+_streams: dict[str, int] = {}
+
+
+def _work_stream(torch: Any) -> int:
+    table = _table(torch.Tensor)
+    function = word(table + DLTensor.WORK_STREAM) if table else 0
+    if function == 0 or word(table) >> 32 < _MINOR_WITH_STREAMS:
+        return 0
+    device = torch.cuda.current_device()
+    if current_stream(function, device) != torch.cuda.current_stream(device).cuda_stream:
+        return 0
+    with torch.cuda.stream(torch.cuda.Stream(device)):
+        told = torch.cuda.current_stream(device).cuda_stream
+        return function if current_stream(function, device) == told else 0
+
+
+def current_stream(function: int, device: int) -> int | None:
+    """What the function of ``work_stream`` says of a GPU; None where it fails."""
+    kinds = (ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
+    found = ctypes.c_uint64()
+    failed = ctypes.CFUNCTYPE(*kinds)(function)(DLTensor.CUDA, device, ctypes.addressof(found))
+    return None if failed else found.value
 
 
 def torch_elements(exchange: int) -> dict[int, DType]:

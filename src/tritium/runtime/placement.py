@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from tritium import knobs
@@ -49,6 +50,12 @@ def default_device() -> str:
     return f"{CUDA}:{devices.current_ordinal()}"
 
 
-def is_chosen() -> bool:
-    """Whether it was said by ``set_default_device``."""
-    return _chosen is not None
+def chosen() -> str | None:
+    """What was said by ``set_default_device``."""
+    return _chosen
+
+
+def is_lasting() -> bool:
+    """Whether the default device changes by ``set_default_device`` only: torch uses no GPU."""
+    built = getattr(sys.modules.get("torch"), "version", None)
+    return _chosen is not None or getattr(built, "cuda", None) is None

@@ -65,7 +65,7 @@ def _integer(module: Module, target: Target) -> None:
 
 
 def _tensor(module: Module, target: Target) -> None:
-    """``tensor(process, object, fact)``: a tensor whose elements are in the CPU's memory as is."""
+    """``tensor(process, object, fact)``: a tensor whose elements are as they are in memory."""
     params = [(ptr, "process"), (ptr, "object"), (ptr, "fact")]
     b, (process, value, fact) = begin(module, target, "tensor", void, params)
     described = b.stack(DLTensor.SIZE, "described")
@@ -73,8 +73,13 @@ def _tensor(module: Module, target: Target) -> None:
     refused = b.call(exchange, i32, (value, described))
     failed, out = b.new("failed"), b.new("out")
     b.leave(b.icmp("ne", refused, const(i32, 0)), failed, rarely=True)
-    device = b.load(i32, b.gep(described, DLTensor.DEVICE), align=4)
-    b.leave(b.icmp("ne", device, const(i32, DLTensor.CPU)), out, rarely=True)
+    # The kind of device and, above that, its number.
+    device = b.get(described, DLTensor.DEVICE)
+    kind = b.trunc(device, i32)
+    on_cpu = b.icmp("eq", kind, const(i32, DLTensor.CPU))
+    b.need(b.or_(on_cpu, b.icmp("eq", kind, const(i32, DLTensor.CUDA))), out)
+    number = b.add(b.lshr(device, const(i64, 32)), const(i64, 1))
+    place = b.shl(b.select(on_cpu, const(i64, 0), number), const(i64, Fact.PLACE))
     address = b.add(b.get(described, DLTensor.DATA), b.get(described, DLTensor.BYTE_OFFSET))
     # Empty, or its memory was freed.
     b.leave(b.icmp("eq", address, const(i64, 0)), out, rarely=True)
@@ -84,7 +89,7 @@ def _tensor(module: Module, target: Target) -> None:
     b.leave(b.icmp("ne", negated, const(i64, 0)), out, rarely=True)
     dtype = b.load(i32, b.gep(described, DLTensor.DTYPE), align=4)
     b.put(fact, Fact.VALUE, address)
-    b.put(fact, Fact.TAG, b.zext(dtype, i64))
+    b.put(fact, Fact.TAG, b.or_(b.zext(dtype, i64), place))
     b.put(fact, Fact.KIND, const(i64, Fact.TENSOR))
     b.ret()
     b.goto(failed)

@@ -18,7 +18,7 @@ from tritium.backends.emit import Module, V, const, double, float_, i1, i32, i64
 if TYPE_CHECKING:
     from tritium.backends.llvm import Target
 
-from . import facts, match, reader, settings
+from . import facts, gpu, match, reader, settings
 from .layout import TYPE, WORD, Argument, Call, Entry, Fact, Kernel, Parameter, Process
 from .writer import HostBuilder, begin
 
@@ -55,13 +55,16 @@ def write(module: Module, target: Target) -> tuple[str, ...]:
     _slow(module, target)
     _evaluate(module, target)
     _fill(module, target)
+    gpu.write(module, target)
     _run(module, target)
     _by_function(module, target)
     _locate(module, target)
     _attempt(module, target)
     _launch(module, target)
     _make(module, target)
-    return tuple({*_PYTHON, *facts.PYTHON, *match.PYTHON, *settings.PYTHON, *reader.PYTHON})
+    return tuple(
+        {*_PYTHON, *facts.PYTHON, *match.PYTHON, *settings.PYTHON, *reader.PYTHON, *gpu.PYTHON}
+    )
 
 
 # ---- the grid ------------------------------------------------------------------------------------
@@ -245,6 +248,8 @@ def _run(module: Module, target: Target) -> None:
     buffer = b.stack((Entry.MOST_SLOTS + 3) * WORD, "buffer", align=64)
     facts_, extents = b.gep(call, Call.FACTS), b.gep(call, Call.EXTENTS)
     b.call("fill", void, (entry, facts_, b.get(call, Call.COUNT), extents, buffer))
+    on_gpu = b.new("gpu")
+    b.leave(b.icmp("ne", b.get(entry, Entry.PLACE), const(i64, 0)), on_gpu)
     threads = b.umin(b.get(process, Process.THREADS), programs)
     pool, record = b.get(process, Process.POOL, ptr), b.get(call, Call.RECORD, ptr)
     # Another thread may do away with the entry while this one doesn't hold the GIL.
@@ -258,6 +263,16 @@ def _run(module: Module, target: Target) -> None:
     b.goto(failed)
     b.call("Py_DecRef", void, (compiled,))
     b.ret(const(ptr, 0))
+    b.goto(on_gpu)
+    b.call("Py_IncRef", void, (compiled,))
+    refused = b.new("refused")
+    started = b.call("run_on_gpu", i32, (call, buffer))
+    b.leave(b.icmp("ne", started, const(i32, 0)), refused, rarely=True)
+    b.ret(compiled)
+    b.goto(refused)
+    b.call("Py_DecRef", void, (compiled,))
+    again = (b.get(call, Call.FALLBACK, ptr), b.get(call, Call.FALLBACK_GRID, ptr))
+    b.ret(b.call("slow", ptr, (call, *again)))
 
 
 def _by_function(module: Module, target: Target) -> None:
@@ -279,10 +294,12 @@ def _by_function(module: Module, target: Target) -> None:
     programs = b.call("extents", i64, extents)
     b.put(call, Call.PROGRAMS, programs)
     b.need(b.icmp("sge", programs, const(i64, 0)), strange)
+    # It must not be called again.
+    b.put(call, Call.FALLBACK, b.get(kernel, Kernel.RESOLVED, ptr))
+    b.put(call, Call.FALLBACK_GRID, found)
     result.set(b.call("run", ptr, (call,)))
     b.br(failed)
     b.goto(strange)
-    # It must not be called again.
     result.set(b.call("slow", ptr, (call, b.get(kernel, Kernel.RESOLVED, ptr), found)))
     b.br(failed)
     b.goto(failed)
@@ -326,6 +343,8 @@ def _attempt(module: Module, target: Target) -> None:
     b.put(call, Call.RECORD, record)
     programs = b.call("extents", i64, (process, grid, b.gep(call, Call.EXTENTS)))
     b.put(call, Call.PROGRAMS, programs)
+    b.put(call, Call.FALLBACK, b.get(kernel, Kernel.SLOW, ptr))
+    b.put(call, Call.FALLBACK_GRID, grid)
     b.need(b.icmp("sge", programs, const(i64, 0)), function)
     b.ret(b.call("run", ptr, (call,)))
     b.goto(function)

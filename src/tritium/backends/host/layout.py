@@ -99,6 +99,10 @@ class Process:
     ``DTYPES`` is the dictionary of the types of elements by NumPy's dtypes, ``CODES`` that by
     DLPack's, which are ints; ``CPU`` is the name of the device, ``ANYWHERE`` that where there are
     no arrays, ``ARGUMENT`` the type of what is made of arrays.
+
+    For GPUs: ``WORK_STREAM`` is torch's function that gives a device's current stream,
+    ``LAUNCH_KERNEL`` the driver's, ``RECENT`` (an address) what was launched last; 0 where there is
+    none.
     """
 
     INT, FLOAT, STR, TUPLE, NONE, TRUE, FALSE, ARRAY, TENSOR, PARAMETER, EXCHANGE = range(0, 88, 8)
@@ -108,7 +112,8 @@ class Process:
     POOL, METHOD, DTYPE, NOTHING = range(256, 288, 8)
     SETTLED, PERIOD, KEYS, NEGATED = range(288, 320, 8)
     DTYPES, CODES, CPU, ANYWHERE, ARGUMENT = range(320, 360, 8)
-    SIZE = 360
+    WORK_STREAM, LAUNCH_KERNEL, RECENT = range(360, 384, 8)
+    SIZE = 384
 
 
 class Kernel:
@@ -132,13 +137,14 @@ class Entry:
     given, with those of defaults. ``DISJOINT`` and ``OVERLAPPING`` are ``Record``s, the second 0
     where that isn't compiled. ``PAIRS`` are ``PAIR_COUNT`` pairs of arguments that may overlap in
     memory. ``GUARDS`` are ``GUARD_COUNT`` things that the compilation has read. ``PARAMETERS`` are
-    what the function of a grid is given. ``OBJECT`` is the one whose memory all this is.
+    what the function of a grid is given. ``OBJECT`` is the one whose memory all this is. ``PLACE``
+    is where the code runs, as in ``Fact``: on a GPU the versions are ``OnDevice``s.
     """
 
     SERIAL, POSITIONAL, KEYWORDS, NAMES, ARGUMENTS, SLOTS, TEMPLATE, COMPILED = range(0, 64, 8)
     DISJOINT, OVERLAPPING, PAIR_COUNT, PAIRS, GUARD_COUNT, GUARDS = range(64, 112, 8)
-    PARAMETER_COUNT, PARAMETERS, OBJECT = 112, 120, 128
-    SIZE = 136
+    PARAMETER_COUNT, PARAMETERS, OBJECT, PLACE = 112, 120, 128, 136
+    SIZE = 144
     MOST_ARGUMENTS = 64
     MOST_SLOTS = 96
 
@@ -177,22 +183,27 @@ class Argument:
 class Fact:
     """What an argument is: ``VALUE`` is a number's bits or an array's address.
 
-    ``TAG`` is the DLPack dtype of a tensor, or the dtype object of an array. The bytes of the
-    storage that an array is a view of are those from ``FIRST`` to ``END``; both are 0 where they
-    aren't known.
+    ``TAG`` is the DLPack dtype of a tensor and, from the bit ``PLACE`` on, the place of its memory:
+    0 on the CPU, one more than the number of the device on a GPU. Of an array it is the dtype
+    object. The bytes of the storage that an array is a view of are those from ``FIRST`` to ``END``;
+    both are 0 where they aren't known.
     """
 
     KIND, VALUE, TAG, OBJECT, FIRST, END = range(0, 48, 8)
     SIZE = 48
+    PLACE = 32
     OTHER, INT32, INT64, UINT64, BOOL, FLOAT, NONE, TENSOR, ARRAY = range(9)
 
 
 class Call:
-    """One launch from Python on the stack; ``FACTS`` is room for a ``Fact`` of each argument."""
+    """One launch from Python on the stack; ``FACTS`` is room for a ``Fact`` of each argument.
+
+    ``FALLBACK(FALLBACK_GRID, args, keywords)`` launches by Python where the driver refuses.
+    """
 
     KERNEL, PROCESS, GRID, ARGUMENTS, POSITIONAL, NAMES, KEYWORDS, COUNT = range(0, 64, 8)
-    ENTRY, RECORD, PROGRAMS = range(64, 88, 8)
-    EXTENTS, FACTS = 88, 112
+    ENTRY, RECORD, PROGRAMS, FALLBACK, FALLBACK_GRID = range(64, 104, 8)
+    EXTENTS, FACTS = 104, 128
     SIZE = FACTS + Entry.MOST_ARGUMENTS * Fact.SIZE
 
 
@@ -223,9 +234,10 @@ class DLTensor:
 
     DATA, DEVICE, DIMENSIONS, DTYPE, SHAPE, STRIDES, BYTE_OFFSET = 0, 8, 16, 20, 24, 32, 40
     SIZE = 48
-    CPU = 1
-    EXCHANGE = 40
-    """Where the function that fills one stands in the table of functions."""
+    CPU, CUDA = 1, 2
+    EXCHANGE, WORK_STREAM = 40, 48
+    """Where the functions that fill one, and that give the current stream of a device, stand in the
+    table of functions."""
 
 
 class OnDevice:

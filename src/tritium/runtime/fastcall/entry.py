@@ -10,11 +10,14 @@ from tritium.backends.host import layout
 from tritium.backends.host.layout import WORD
 from tritium.frontend.fingerprint import is_missing
 from tritium.frontend.specialize import ConstantSpec, Parameter, ScalarSpec
+from tritium.runtime import placement
+from tritium.runtime.arrays import CPU
 from tritium.runtime.binder import Bound
 
 from . import arguments
 from .arguments import Described, Unusual
 from .guards import Watched, watched
+from .process import process
 
 if TYPE_CHECKING:
     from tritium.runtime.compiled import CompiledKernel
@@ -49,6 +52,7 @@ class Entry:
         _refuse(bound, slots, places)
         version = compiled.code.linked(True)
         assert version is not None
+        self._place = _place(bound, compiled)
         written = frozenset(leaves[index][0] for index in version.kernel.written)
         described = [
             arguments.describe(bound, rules, written, name, value) for name, value in given
@@ -93,6 +97,7 @@ class Entry:
         disjoint, other = (0 if each is None else each.address for each in versions)
         return {
             layout.Entry.COMPILED: id(compiled),
+            layout.Entry.PLACE: self._place,
             layout.Entry.DISJOINT: disjoint,
             layout.Entry.OVERLAPPING: other,
         }
@@ -123,6 +128,17 @@ def _refuse(bound: Bound, slots: Mapping[str, int], places: Mapping[str, int]) -
     for name, spec in bound.specs.items():
         if name not in places and not isinstance(spec, (ConstantSpec, ScalarSpec)):
             raise Unusual("a default that is an array or a tuple")
+
+
+def _place(bound: Bound, compiled: CompiledKernel) -> int:
+    """Where the code runs, as in ``layout.Fact``."""
+    if not any(True for _ in bound.arrays()) and not placement.is_lasting():
+        raise Unusual("no arrays, so that the device may be another one the next time")
+    if bound.device == CPU:
+        return 0
+    if not compiled.code.plain or not process().look_for_gpus():
+        raise Unusual("a launch that needs more than arguments and a stream")
+    return int(bound.device.partition(":")[2]) + 1
 
 
 def _argument(each: Described, slot: int | None) -> tuple[int, ...]:

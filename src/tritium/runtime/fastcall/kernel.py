@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from tritium.backends.host import layout
 from tritium.backends.host.layout import WORD
 from tritium.ops.constexpr import unwrap
 from tritium.runtime import hostcode, objects, settings
+from tritium.runtime.arrays import CPU
 from tritium.runtime.options import DEFAULTS, Options
 
 from .arguments import Unusual
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 _FIRST = 2
 """The launch from which on they are written down: many kernels are launched once."""
+_FIRST_ON_GPU = 16
+"""The same on a GPU, whose code needs no LLVM to run: native launches do, and loading it takes as
+long as thousands of launches by Python."""
 _EAGER = 256
 """So many launches by Python are all written down; later ones ever more rarely."""
 
@@ -73,11 +78,12 @@ class Fast:
             self._maker = shared.maker((self._state, [None, None], self))
         return self._maker
 
-    def worth_writing(self) -> bool:
+    def worth_writing(self, device: str) -> bool:
         """Count a launch by Python, and say whether it should be written down."""
         self.launches_by_python += 1
         count = self.launches_by_python
-        if count < _FIRST or not hostcode.SUPPORTED or not objects.python_is_readable():
+        first = _FIRST if device == CPU or "llvmlite" in sys.modules else _FIRST_ON_GPU
+        if count < first or not hostcode.SUPPORTED or not objects.python_is_readable():
             return False
         return count < _EAGER or count & (count - 1) == 0
 

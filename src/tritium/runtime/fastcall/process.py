@@ -16,7 +16,7 @@ from tritium import knobs
 from tritium.backends.host import LAUNCH_FUNCTIONS, layout
 from tritium.backends.host.layout import WORD
 from tritium.ir.dtypes import BY_NUMPY
-from tritium.runtime import arrays, binder, hostcode, objects, settings
+from tritium.runtime import arrays, binder, hostcode, objects, placement, settings
 from tritium.runtime.pool import POOL
 
 _PERIOD = 0.1
@@ -122,6 +122,20 @@ class Process:
         torch = sys.modules["torch"]
         arrays.read_natively([torch.Tensor, torch.nn.Parameter], self.read)
 
+    def look_for_gpus(self) -> bool:
+        """Take in the driver and torch's streams, once both are in use; whether they are there."""
+        from tritium.runtime.cuda import devices, library, recent
+
+        fields = layout.Process
+        if self.get(fields.LAUNCH_KERNEL) == 0 and devices.torch_with_cuda() is not None:
+            stream = objects.work_stream()
+            if stream == 0:
+                return False
+            self.put(fields.WORK_STREAM, stream)
+            self.put(fields.RECENT, recent.ADDRESS)
+            self.put(fields.LAUNCH_KERNEL, library.load().address("cuLaunchKernel"))
+        return self.get(fields.LAUNCH_KERNEL) != 0
+
     # ---- settings --------------------------------------------------------------------------------
 
     def settle(self) -> None:
@@ -148,7 +162,8 @@ class Process:
             self.put(fields.SETTLED, POOL.ticks())
             self.put(fields.THREADS, knobs.cpu.num_threads)
             number = len(self._serials) + 1
-            self.put(fields.SERIAL, self._serials.setdefault(found.compiled_in, number))
+            means = found.compiled_in, placement.chosen()
+            self.put(fields.SERIAL, self._serials.setdefault(means, number))
             usual = usual and not found.interpret and all(each() for each in CONDITIONS)
             self.put(fields.ACTIVE, int(usual))
 
