@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from tritium import knobs, ops
-from tritium.backends.common.rules import COMMON
-from tritium.backends.cpu import STRUCTURAL
+from tritium.backends.common.structural import STRUCTURAL
+from tritium.backends.nvptx.rules import NVPTX
 from tritium.diagnostics import CATALOGUE, SECTIONS, exception_class
 from tritium.ir import dtypes
 from tritium.ir.core import REGISTRY, Op
@@ -126,7 +126,7 @@ FAMILIES: dict[str, Sequence[DType]] = {
 }
 """Groups of element types that operations take or refuse together."""
 
-EXECUTORS = {"interp": "reference", "cpu": "cpu"}
+EXECUTORS = {"interp": "reference", "cpu": "cpu", "nvptx": "nvptx"}
 """The executors that stand, and which of an operation's promises their rows show."""
 
 
@@ -148,11 +148,13 @@ def operations_page() -> str:
         "all are taken; a dash means that the operation has no operands of such types, on any",
         "executor. *any* marks what orders other operations.",
         "",
-        "The CPU has an operation in one of two ways: a *rule* works on a scalar or on the lanes",
-        "of a vector and is shared by all backends; the generator of *nests* of loops writes the",
-        "others itself.",
+        "A backend has an operation in one of two ways: a *rule* works on a scalar or on the lanes",
+        "of a vector and is shared by all backends, but for NVIDIA GPUs' *own rules*; the others",
+        "are written by what places the work: *nests* of loops on the CPU, *layouts* of tiles in",
+        "the registers of threads on NVIDIA GPUs. There each operation stands for all of its",
+        "types, from compute capability 7.5 on.",
     ]
-    head = ("Operation", "Executor", *FAMILIES, "pointers", "on the CPU")
+    head = ("Operation", "Executor", *FAMILIES, "pointers", "on the CPU", "on NVIDIA GPUs")
     for family in sorted({cls.family for cls in REGISTRY.values()}):
         rows = [row for cls in members(family) for row in operation_rows(cls)]
         lines += ["", f"## {family}", "", *table(head, rows)]
@@ -170,7 +172,7 @@ def operation_rows(cls: type[Op]) -> list[tuple[str, ...]]:
     for executor, promise in EXECUTORS.items():
         rows.setdefault(tuple(operation_cells(cls, promise)), []).append(executor)
     return [
-        (code(cls.mnemonic), ", ".join(executors), *cells, lowering(cls))
+        (code(cls.mnemonic), ", ".join(executors), *cells, *lowerings(cls))
         for cells, executors in rows.items()
     ]
 
@@ -187,9 +189,11 @@ def operation_cells(cls: type[Op], promise: str) -> list[str]:
     return [family_text(found, group) if found else "any" for group in groups]
 
 
-def lowering(cls: type[Op]) -> str:
-    """What writes an operation's machine code."""
-    return "rule" if cls in COMMON else "nests" if cls.mnemonic in STRUCTURAL else "unsupported"
+def lowerings(cls: type[Op]) -> tuple[str, str]:
+    """What writes an operation's machine code, on the CPU and on NVIDIA GPUs."""
+    if cls.mnemonic in STRUCTURAL:
+        return "nests", "layouts"
+    return "rule", "own rule" if cls in NVPTX else "rule"
 
 
 def family_text(

@@ -10,9 +10,10 @@ from tests.ops.harness import all_operations
 
 import tritium.backends.common as common
 from tritium.backends.common.rules import COMMON, Lowering, lower, register_type
-from tritium.backends.cpu import STRUCTURAL
+from tritium.backends.common.structural import STRUCTURAL
 from tritium.backends.emit import Builder, Module, undef, void
 from tritium.backends.llvm import cross_target
+from tritium.backends.nvptx.rules import NVPTX
 from tritium.ir.core import REGISTRY, Op, Value, op
 from tritium.ops.arith import Add
 from tritium.ops.cast import Bitcast, Convert
@@ -102,10 +103,11 @@ def test_its_lowering_takes_every_type(cls: type[Op], lanes: int) -> None:
         assert result.type is register_type(made.result.scalar, lanes), case.label
 
 
-def test_the_cpu_has_one_lowering_of_every_operation() -> None:
+def test_every_backend_has_one_lowering_of_every_operation() -> None:
     by_rule = {cls.mnemonic for cls in COMMON}
     assert by_rule.isdisjoint(STRUCTURAL)
     assert by_rule | STRUCTURAL == {cls.mnemonic for cls in OPERATIONS}
+    assert set(NVPTX) <= set(COMMON)
 
 
 def test_a_mnemonic_is_taken_once() -> None:

@@ -14,7 +14,7 @@ from tests.backends.three_way import narrow_cpu
 from tests.ops.harness import all_operations, case_difference, evaluate_case
 
 from tritium.backends.common.rules import COMMON
-from tritium.backends.cpu import STRUCTURAL
+from tritium.backends.common.structural import STRUCTURAL
 from tritium.ir.core import REGISTRY
 from tritium.ops.spec import Case, cases_of
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .compile import STRUCTURAL, CpuKernel, compile_kernel
+from .compile import CpuKernel, compile_kernel
 
-__all__ = ["STRUCTURAL", "CpuKernel", "compile_kernel"]
+__all__ = ["CpuKernel", "compile_kernel"]

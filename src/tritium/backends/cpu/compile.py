@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tritium.backends import llvm
-from tritium.ir.core import REGISTRY, Function
+from tritium.ir.core import Function
 from tritium.passes.origins import alias_pairs, written_parameters
 
 if TYPE_CHECKING:
@@ -15,13 +15,6 @@ if TYPE_CHECKING:
 from .dump import dump_plans
 from .facts import is_steady
 from .kernel import KernelWriter
-
-STRUCTURAL = frozenset(
-    name
-    for name, cls in REGISTRY.items()
-    if cls.family in ("create", "program", "shape", "memory", "reduce", "dot", "control")
-)
-"""Operations that the nest generator writes itself; the others need a rule in ``common``."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,14 @@
+"""The operations that have no rule: a backend's writer of kernels places them itself."""
+
+from __future__ import annotations
+
+from tritium.ir.core import REGISTRY
+from tritium.ops import control, create, dot, memory, program, reduce, shape
+
+_FAMILIES = {
+    module.__name__.rpartition(".")[2]
+    for module in (control, create, dot, memory, program, reduce, shape)
+}
+
+STRUCTURAL = frozenset(name for name, cls in REGISTRY.items() if cls.family in _FAMILIES)
+"""Their mnemonics; every other operation needs a rule in ``common``."""
