@@ -73,7 +73,7 @@ class Train:
 def empty_kernel(parameters: Sequence[str]) -> str:
     """PTX of a kernel that takes these parameters and does nothing."""
     declared = ", ".join(f".param .{kind} p{n}" for n, kind in enumerate(parameters))
-    lines = [".version 7.0", ".target sm_70", ".address_size 64"]
+    lines = [".version 7.0", ".target sm_80", ".address_size 64"]
     return "\n".join([*lines, f".visible .entry empty({declared}) {{", "  ret;", "}", ""])
 
 
