@@ -293,6 +293,10 @@ def write(module: Module, names: Sequence[str]) -> None:
     for name in names:
         result, params, body = definitions()[name]
         listed = [(type_, f"x{i}") for i, type_ in enumerate(params)]
-        function = module.function(f"gpu.{name}", result, listed, linkage="internal")
+        # Some CPUs flush a subnormal bfloat where it is passed to a function or returned.
+        inline = ("nounwind", *(["alwaysinline"] if B in (result, *params) else []))
+        function = module.function(
+            f"gpu.{name}", result, listed, linkage="internal", attributes=inline
+        )
         b = Builder(function.entry)
         b.ret(body(b, function.params))
