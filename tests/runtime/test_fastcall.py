@@ -108,6 +108,25 @@ def test_a_variable_turns_the_interpreter_on(
     assert adding.natively()
 
 
+def test_variables_where_dictionaries_have_no_version(
+    adding: Adding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = process()
+    version = shared.get(layout.Process.VERSION)
+    assert version or sys.version_info >= (3, 14)
+    shared.put(layout.Process.VERSION, 0)
+    try:
+        assert adding.natively()
+        monkeypatch.setenv("SOMETHING_ELSE", "1")
+        assert adding.natively()
+        monkeypatch.setenv("TRITIUM_INTERPRET", "1")
+        assert adding.launch() is None
+        monkeypatch.delenv("TRITIUM_INTERPRET")
+        assert adding.natively()
+    finally:
+        shared.put(layout.Process.VERSION, version)
+
+
 def test_another_environment(adding: Adding, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", {**os.environ, "TRITIUM_INTERPRET": "1"})
     assert adding.launch() is None

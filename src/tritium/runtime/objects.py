@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from tritium.backends.host import layout
 from tritium.backends.host.layout import TYPE, WORD, DLTensor, Fact
 from tritium.ir.dtypes import DType, from_name
 
+_VERSION = 24
 _TABLE = b"dlpack_exchange_api"
 _MAJOR = 1
 _MINOR_WITH_STREAMS = 3
@@ -45,6 +46,31 @@ def python_is_readable() -> bool:
         return False
     samples: tuple[Any, ...] = (None, True, 7, 1.5, "text", (), [], int, np.zeros(2))
     return all(word(id(each) + TYPE) == id(type(each)) for each in samples)
+
+
+@functools.cache
+def dictionary_version() -> int:
+    """Where a dictionary has a number that each change of any dictionary makes a new one of.
+
+    0 where there is none: PEP 509 is gone from Python 3.14.
+    """
+    samples: list[dict[Any, Any]] = [{}, {b"a": b"b", b"c": b"d"}, dict.fromkeys(range(100))]
+    for each in samples:
+        changes: list[Callable[[], object]] = [
+            functools.partial(each.update, {b"x": b"1"}),
+            functools.partial(each.update, {b"x": b"2"}),
+            functools.partial(each.pop, b"x"),
+            functools.partial(each.setdefault, b"x", b"3"),
+            each.clear,
+        ]
+        seen = {0, word(id(each) + _VERSION)}
+        for number, change in enumerate(changes, 3):
+            change()
+            seen.add(word(id(each) + _VERSION))
+            each.get(b"x")
+            if len(seen) != number or word(id(each) + _VERSION) not in seen:
+                return 0
+    return _VERSION
 
 
 # ---- NumPy ---------------------------------------------------------------------------------------

@@ -93,8 +93,10 @@ class Process:
     ``ACTIVE`` is 1 while launches may take the short way. What is looked at: ``REVISION`` (an
     address) holds ``REVISED``, the context variable ``SCOPES`` has the value ``SCOPE``,
     ``MODULE``'s dictionary has ``ENVIRON`` under ``ENVIRON_NAME``, its dictionary ``VARIABLES`` has
-    the values of the pairs ``WATCHED``, ``WATCHES`` of them, the lists ``ENTER`` and ``EXIT`` are
-    empty. Else ``SETTLE`` is called. ``SERIAL`` numbers what the settings mean for compilation.
+    the values of the pairs ``WATCHED``, ``WATCHES`` of them (as it has where the version of the
+    dictionary, at the offset ``VERSION`` unless that is 0, is still ``VERSION_SEEN``), the lists
+    ``ENTER`` and ``EXIT`` are empty. Else ``SETTLE`` is called. ``SERIAL`` numbers what the
+    settings mean for compilation.
 
     ``DTYPES`` is the dictionary of the types of elements by NumPy's dtypes, ``CODES`` that by
     DLPack's, which are ints; ``CPU`` is the name of the device, ``ANYWHERE`` that where there are
@@ -111,9 +113,9 @@ class Process:
     VARIABLES, WATCHES, WATCHED, ENTER, EXIT, SETTLE, SERIAL, THREADS = range(192, 256, 8)
     POOL, METHOD, DTYPE, NOTHING = range(256, 288, 8)
     SETTLED, PERIOD, KEYS, NEGATED = range(288, 320, 8)
-    DTYPES, CODES, CPU, ANYWHERE, ARGUMENT = range(320, 360, 8)
-    WORK_STREAM, LAUNCH_KERNEL, RECENT = range(360, 384, 8)
-    SIZE = 384
+    DTYPES, CODES, CPU, ANYWHERE, ARGUMENT, VERSION, VERSION_SEEN = range(320, 376, 8)
+    WORK_STREAM, LAUNCH_KERNEL, RECENT = range(376, 400, 8)
+    SIZE = 400
 
 
 class Kernel:

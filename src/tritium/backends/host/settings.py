@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tritium.backends.emit import Module, V, const, double, i1, i32, i64, ptr, void
+from tritium.backends.emit import Block, Module, V, const, double, i1, i32, i64, ptr, void
 
 if TYPE_CHECKING:
     from tritium.backends.llvm import Target
@@ -49,17 +49,32 @@ def _recorded(module: Module, target: Target) -> None:
     name = b.get(process, Process.ENVIRON_NAME, ptr)
     environ = b.call("PyDict_GetItemWithError", ptr, (module_, name))
     b.need(b.icmp("eq", environ, b.get(process, Process.ENVIRON, ptr)), no)
-    variables = b.get(process, Process.VARIABLES, ptr)
-    pairs = b.get(process, Process.WATCHED, ptr)
-    with b.loop(const(i64, 0), b.get(process, Process.WATCHES)) as loop:
-        pair = b.gep(pairs, b.mul(loop.index, const(i64, 2 * WORD)))
-        value = b.call("PyDict_GetItemWithError", ptr, (variables, b.get(pair, 0, ptr)))
-        b.need(b.icmp("eq", value, b.get(pair, WORD, ptr)), no)
+    _variables(b, process, no)
     age = b.sitofp(b.sub(b.now(), b.get(process, Process.SETTLED)), double)
     b.need(b.fcmp("olt", age, b.get(process, Process.PERIOD, double)), no)
     b.ret(const(i1, 1))
     b.goto(no)
     b.ret(const(i1, 0))
+
+
+def _variables(b: HostBuilder, process: V, no: Block) -> None:
+    """Go on where the variables are the same: a version of them all tells it soonest."""
+    variables, offset = b.get(process, Process.VARIABLES, ptr), b.get(process, Process.VERSION)
+    each, same = b.new("each"), b.new("same")
+    now = b.variable(const(i64, 0), "now")
+    b.leave(b.icmp("eq", offset, const(i64, 0)), each, rarely=True)
+    now.set(b.load(i64, b.gep(variables, offset), align=WORD))
+    b.leave(b.icmp("eq", now.get(), b.get(process, Process.VERSION_SEEN)), same)
+    b.br(each)
+    b.goto(each)
+    pairs = b.get(process, Process.WATCHED, ptr)
+    with b.loop(const(i64, 0), b.get(process, Process.WATCHES)) as loop:
+        pair = b.gep(pairs, b.mul(loop.index, const(i64, 2 * WORD)))
+        value = b.call("PyDict_GetItemWithError", ptr, (variables, b.get(pair, 0, ptr)))
+        b.need(b.icmp("eq", value, b.get(pair, WORD, ptr)), no)
+    b.put(process, Process.VERSION_SEEN, now.get())
+    b.br(same)
+    b.goto(same)
 
 
 def _settled(module: Module, target: Target) -> None:

@@ -89,6 +89,7 @@ class Process:
             self._refer(field, value)
         self.put(fields.POOL, POOL.address)
         self.put(fields.METHOD, self._launch)
+        self.put(fields.VERSION, objects.dictionary_version())
         self.put(fields.REVISION, knobs.REVISION.buffer_info()[0])
         period = ctypes.c_double(_PERIOD * POOL.frequency)
         self.put(fields.PERIOD, ctypes.c_uint64.from_buffer(period).value)
@@ -189,6 +190,8 @@ class Process:
             self.put(fields.WATCHES, 0)
             self._watched = None
             return False
+        # Versions start at 1.
+        self.put(fields.VERSION_SEEN, 0)
         pairs = [(key, variables.get(key)) for key in _keys()]
         words = (ctypes.c_uint64 * (2 * len(pairs)))(
             *(0 if each is None else id(each) for pair in pairs for each in pair)
