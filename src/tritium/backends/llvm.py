@@ -83,6 +83,11 @@ class Target(NamedTuple):
         return _architecture(self.triple)
 
     @property
+    def is_gpu(self) -> bool:
+        """Whether the code is PTX."""
+        return self.architecture == "nvptx64"
+
+    @property
     def vector_bits(self) -> int:
         """The width of the vectors to generate: 512, 256 or 128."""
         if self.has("avx512f", "avx512bw", "avx512dq", "avx512vl"):
@@ -101,7 +106,8 @@ class Target(NamedTuple):
         """Everything of the target that the machine code depends on, for a cache key."""
         llvm = _llvm()
         version = ".".join(map(str, llvm.llvm_version_info))
-        return f"{self.triple} {self.cpu} {self.features} llvm {version} {_PASSES}"
+        passes = _DEVICE_PASSES if self.is_gpu else _PASSES
+        return f"{self.triple} {self.cpu} {self.features} llvm {version} {passes}"
 
 
 def _architecture(triple: str) -> str:
@@ -144,6 +150,7 @@ _lock = threading.RLock()
 _state: dict[str, Any] = {}
 _counter = itertools.count()
 _PASSES = "sroa instcombine simplifycfg"
+_DEVICE_PASSES = "instcombine simplifycfg newgvn instcombine adce"
 
 
 def _llvm() -> Any:
@@ -165,6 +172,8 @@ def _initialize_all() -> None:
             llvm = _llvm()
             llvm.initialize_all_targets()
             llvm.initialize_all_asmprinters()
+            # Pointers to shared memory are 32 bits wide: half the registers and no widening.
+            llvm.set_option("", "-nvptx-short-ptr")
             _state["all"] = True
 
 
@@ -235,8 +244,8 @@ def _machine(target: Target) -> Any:
             cpu=target.cpu,
             features=target.features,
             opt=2,
-            reloc="pic",
-            codemodel="small",
+            reloc="default" if target.is_gpu else "pic",
+            codemodel="default" if target.is_gpu else "small",
             jit=target.jit,
         )
 
@@ -301,11 +310,23 @@ def optimise(text: str, target: Target, times: Times | None = None) -> CompiledM
         if "alwaysinline" in text:
             manager.add_always_inliner_pass()
             manager.add_global_dead_code_eliminate_pass()
-        manager.add_sroa_pass()
-        manager.add_instruction_combine_pass()
-        manager.add_simplify_cfg_pass()
+        if target.is_gpu:
+            _add_device_passes(manager)
+        else:
+            manager.add_sroa_pass()
+            manager.add_instruction_combine_pass()
+            manager.add_simplify_cfg_pass()
         manager.run(module.reference, builder)
     return module
+
+
+def _add_device_passes(manager: Any) -> None:
+    """For code that was written a register at a time, index arithmetic and all."""
+    manager.add_instruction_combine_pass()
+    manager.add_simplify_cfg_pass()
+    manager.add_new_gvn_pass()
+    manager.add_instruction_combine_pass()
+    manager.add_aggressive_dce_pass()
 
 
 def emit_object(module: CompiledModule, times: Times | None = None) -> bytes:

@@ -1,4 +1,4 @@
-"""Writes a whole kernel: its entry, and what every part of the writer needs."""
+"""Writes a whole kernel: its entry, its blocks, and what every part of the writer needs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ from collections.abc import Sequence
 from tritium.backends.common.rules import Lowering, Rule, register_type, rule_of
 from tritium.backends.emit import Builder, Module, V, const, i32, i64, int_, pointer, void
 from tritium.diagnostics import InternalError
-from tritium.ir.core import Function, Op, Region, Value
+from tritium.ir.core import Block, Function, Op, Region, Value
 from tritium.ir.dtypes import Type
 from tritium.ir.types import element
-from tritium.ops import control, create, memory
+from tritium.ops import control, create, dot, memory, program
+from tritium.passes.origins import root, written_parameters
 
+from .converts import by_index, convert
+from .flow import Flow
+from .hazards import Order
+from .homes import Homes, Reduction
 from .layouts import THREADS_PER_WARP, LinearLayout
+from .memory import load_scalar, load_tile, store_scalar, store_tile
+from .pointwise import Elements
 from .positions import Positions
 from .rules import NVPTX, lowering_at
+from .shared import SharedMemory
+from .sources import MOVES, is_free
 from .target import GpuTarget
-from .values import Threads
+from .values import Held, Threads
 
 GLOBAL = pointer(1)
 """Pointers to the user's memory, as instructions take them."""
@@ -32,6 +41,7 @@ class Writer:
         self.target = target
         self.num_warps = num_warps
         self.disjoint = disjoint
+        self.homes = Homes(source, num_warps)
         self.module = Module(source.name)
         self.function = self.module.function(
             name,
@@ -48,7 +58,13 @@ class Writer:
         """Writes what depends on nothing but the thread and the parameters, once."""
         self.threads = self._which_thread()
         self.positions = Positions(self.entry, self.threads)
+        self.elements = Elements(self)
+        self.shared = SharedMemory(self)
+        self.order = Order(self)
+        self.flow = Flow(self)
         self.scalars: dict[Value, V] = {}
+        written = {source.params[number].value for number in written_parameters(source)}
+        self._written = written if disjoint else None
         for param, given in zip(source.params, self.function.params):
             made = self.b.addrspacecast(given, pointer()) if param.type.is_ptr() else given
             self.scalars[param.value] = made
@@ -65,6 +81,129 @@ class Writer:
         """A special register of PTX as i32, known to be below ``bound``; written in the entry."""
         full = f"llvm.nvvm.read.ptx.sreg.{name}"
         return self.entry.call(full, i32, (), convention=f"range(i32 0, {bound})", pure=True)
+
+    # The whole function.
+
+    def write(self) -> None:
+        """Write everything."""
+        body = self.source.body.block
+        self.elements.open(body, self.b)
+        self.block(body)
+        self.b.ret()
+
+    def block(self, block: Block) -> tuple[Value, ...]:
+        """Write a block's operations. Returns the values it yields."""
+        for op in block.ops:
+            if isinstance(op, control.Yield):
+                return op.values
+            self._op(op)
+        return ()
+
+    def _op(self, op: Op) -> None:
+        if isinstance(op, control.If):
+            self.flow.branch(op)
+        elif isinstance(op, control.For):
+            self.flow.count_loop(op)
+        elif isinstance(op, control.While):
+            self.flow.while_loop(op)
+        elif isinstance(op, (memory.Load, memory.Store)):
+            self._memory(op)
+        elif isinstance(op, Reduction):
+            self._reduce(op)
+        elif isinstance(op, dot.Dot):
+            self._dot(op)
+        elif isinstance(op, MOVES):
+            self._move(op)
+        elif not isinstance(op, control.Return):
+            self._pointwise(op)
+
+    def made(self, value: Value, held: Held) -> None:
+        """A tile is in registers: it is converted to where else it is wanted at once."""
+        self.elements.hold(held, value)
+        for layout in self.homes.wanted.get(value, ()):
+            self.elements.hold(convert(self, held, layout), value)
+
+    # Operations.
+
+    def _memory(self, op: memory.Load | memory.Store) -> None:
+        self.order.access(op)
+        if isinstance(op, memory.Store):
+            (store_tile if op.pointer.shape else store_scalar)(self, op)
+        elif op.pointer.shape:
+            self.made(op.result, load_tile(self, op))
+        else:
+            self.scalars[op.result] = load_scalar(self, op)
+
+    def _reduce(self, op: Op) -> None:
+        from .reductions import reduce
+
+        layout = self.homes.operands[op]
+        results = reduce(self, op, [self.elements.tile(x, layout) for x in op.operands])
+        for result, made in zip(op.results, results, strict=True):
+            self._result(result, made)
+
+    def _result(self, value: Value, made: Held | V) -> None:
+        if isinstance(made, Held):
+            self.made(value, made)
+        else:
+            self.scalars[value] = made
+
+    def _dot(self, op: dot.Dot) -> None:
+        from .dots import dot as write_dot
+
+        a, b = (self._somewhere(operand) for operand in (op.a, op.b))
+        acc = None
+        if op.acc is not None:
+            acc = self.elements.tile(op.acc, self.homes.home[op.result])
+        self.made(op.result, write_dot(self, op, a, b, acc))
+
+    def _somewhere(self, value: Value) -> Held:
+        """A tile where it is, or in the usual layout."""
+        return self.elements.tile(
+            value, self.homes.home.get(value) or self.homes.usual(value.shape)
+        )
+
+    def _move(self, op: Op) -> None:
+        (operand,), (result,) = op.operands, op.results
+        if not result.shape:
+            made = self.scalars[operand] if not operand.shape else None
+            if made is None:
+                made = self._somewhere(operand).registers[0]
+                assert made is not None
+            self.scalars[result] = made
+        elif result in self.homes.home:
+            layout = self.homes.home[result]
+            if is_free(op):
+                self.made(result, self.elements.make(op, layout))
+            else:
+                held = self.elements.tile(operand, self.homes.operands[op])
+                self.made(result, by_index(self, held, result.type, layout))
+
+    def _pointwise(self, op: Op) -> None:
+        if isinstance(op, (program.ProgramId, program.ProgramCount)):
+            self.scalars[op.result] = self._program(op)
+        elif not op.result.shape:
+            operands = [self.scalars[operand] for operand in op.operands]
+            self.scalars[op.result] = self.apply(op, operands)
+        elif op.result in self.homes.home:
+            self.made(op.result, self.elements.make(op, self.homes.home[op.result]))
+
+    def _program(self, op: program.ProgramId | program.ProgramCount) -> V:
+        limits = (2**31 - 1, 2**16 - 1, 2**16 - 1)
+        counts = isinstance(op, program.ProgramCount)
+        kind = "nctaid" if counts else "ctaid"
+        bound = limits[op.axis] + 1 if counts else limits[op.axis]
+        return self.special(f"{kind}.{'xyz'[op.axis]}", bound)
+
+    def is_constant(self, op: memory.Load) -> bool:
+        """Whether nothing writes what a load reads while the grid runs."""
+        origin = root(op.pointer)
+        return (
+            self._written is not None
+            and not op.volatile
+            and origin is not None
+            and origin not in self._written
+        )
 
     # Positions.
 

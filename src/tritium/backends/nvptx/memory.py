@@ -1,0 +1,246 @@
+"""Loads and stores of the user's memory: vectors, masks, cache modifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tritium.backends.common.rules import register_type
+from tritium.backends.emit import (
+    LType,
+    V,
+    const,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+    int_,
+    memory_type,
+    pointer,
+    vec,
+    zero,
+)
+from tritium.ir.types import element
+from tritium.ops import memory
+
+from .layouts import LANE, REGISTER, WARP, Holding, LinearLayout
+from .positions import holdings
+from .values import Held
+
+if TYPE_CHECKING:
+    from .kernel import Writer
+
+GLOBAL = pointer(1)
+
+
+def load_tile(writer: Writer, op: memory.Load) -> Held:
+    """A load of a tile, in its own layout."""
+    access = writer.homes.accesses[op]
+    layout, vectors = access.layout, access.vectors
+    kept = holdings(op.pointer.shape, layout)
+    scalar = element(op.pointer.type)
+    registers: list[V | None] = [None] * layout.input_extent(REGISTER)
+    plan = []
+    for group in vectors.groups:
+        wanted = [register for register in group if kept[register] is not Holding.PADDING]
+        if wanted:
+            first = group[0]
+            address = _address(writer, op, layout, first)
+            plan.append((group, address, _predicate(writer, op, layout, first)))
+    for group, address, predicate in plan:
+        others = [_other(writer, op, layout, register) for register in group]
+        loaded = load(writer, op, register_type(scalar), address, predicate, others)
+        for register, each in zip(group, loaded, strict=True):
+            registers[register] = each
+    return Held(op.result.type, layout, tuple(registers))
+
+
+def store_tile(writer: Writer, op: memory.Store) -> None:
+    """A store of a tile, each element by one thread."""
+    access = writer.homes.accesses[op]
+    layout, vectors = access.layout, access.vectors
+    kept = holdings(op.pointer.shape, layout)
+    first_copy = _is_first(writer, layout)
+    for group in vectors.groups:
+        if all(kept[register] is Holding.PADDING for register in group):
+            continue
+        first = group[0]
+        address = _address(writer, op, layout, first)
+        predicate = _both(writer, first_copy, _predicate(writer, op, layout, first))
+        values = [writer.elements.at(op.value, layout, register) for register in group]
+        store(writer, op, values, address, predicate)
+
+
+def load_scalar(writer: Writer, op: memory.Load) -> V:
+    """A load of one element, by every thread; a volatile one by one thread for all."""
+    scalars = writer.scalars
+    address = writer.b.addrspacecast(scalars[op.pointer], GLOBAL)
+    mask = scalars[op.mask] if op.mask is not None else None
+    type_ = register_type(element(op.pointer.type))
+    other = scalars[op.other] if op.other is not None else zero(type_)
+    if op.volatile:
+        return _by_one_thread(writer, op, type_, address, mask, other)
+    return load(writer, op, type_, address, mask, [other])[0]
+
+
+def store_scalar(writer: Writer, op: memory.Store) -> None:
+    """A store of one element, by one thread."""
+    address = writer.b.addrspacecast(writer.scalars[op.pointer], GLOBAL)
+    mask = writer.scalars[op.mask] if op.mask is not None else None
+    first = writer.b.icmp("eq", writer.threads.thread, const(i32, 0))
+    store(writer, op, [writer.scalars[op.value]], address, _both(writer, first, mask))
+
+
+def _by_one_thread(
+    writer: Writer, op: memory.Load, type_: LType, address: V, mask: V | None, other: V
+) -> V:
+    """Threads must not see different values of what changes meanwhile."""
+    first = writer.b.icmp("eq", writer.threads.thread, const(i32, 0))
+    (loaded,) = load(writer, op, type_, address, _both(writer, first, mask), [other])
+    return writer.shared.broadcast(loaded)
+
+
+# ---- addresses and masks -------------------------------------------------------------------------
+
+
+def _address(
+    writer: Writer, op: memory.Load | memory.Store, layout: LinearLayout, register: int
+) -> V:
+    address = writer.elements.at(op.pointer, layout, register)
+    return writer.b.addrspacecast(address, GLOBAL)
+
+
+def _predicate(
+    writer: Writer, op: memory.Load | memory.Store, layout: LinearLayout, register: int
+) -> V | None:
+    """Whether the access that begins with a register is carried out; None: always."""
+    inside = writer.inside(op.pointer.type, layout, register)
+    if op.mask is None:
+        return inside
+    return _both(writer, inside, writer.elements.at(op.mask, layout, register))
+
+
+def _both(writer: Writer, left: V | None, right: V | None) -> V | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return writer.b.and_(left, right)
+
+
+def _is_first(writer: Writer, layout: LinearLayout) -> V | None:
+    """Whether this thread is the first of those that hold the same elements; None: all are."""
+    copies = layout.copies(LANE) | layout.copies(WARP) << layout.input_bits(LANE)
+    if not copies:
+        return None
+    b = writer.b
+    return b.icmp("eq", b.and_(writer.threads.thread, const(i32, copies)), const(i32, 0))
+
+
+def _other(writer: Writer, op: memory.Load, layout: LinearLayout, register: int) -> V:
+    if op.other is None:
+        return zero(register_type(element(op.pointer.type)))
+    return writer.elements.at(op.other, layout, register)
+
+
+# ---- accesses ------------------------------------------------------------------------------------
+
+
+def load(
+    writer: Writer,
+    op: memory.Load,
+    type_: LType,
+    address: V,
+    predicate: V | None,
+    others: Sequence[V],
+) -> list[V]:
+    """As many neighbours as there are ``others``, which they are where the predicate fails."""
+    if predicate is not None and predicate.integer is not None:
+        if not predicate.integer:
+            return list(others)
+        predicate = None
+    if predicate is None:
+        return _loaded(writer, op, type_, address, len(others))
+    b = writer.b
+    with b.when(predicate, "load") as before:
+        made = _loaded(writer, op, type_, address, len(others))
+        after = b.block
+    return [
+        b.phi(type_, "", [(other, before), (new, after)])
+        for other, new in zip(others, made, strict=True)
+    ]
+
+
+def _loaded(writer: Writer, op: memory.Load, type_: LType, address: V, count: int) -> list[V]:
+    b = writer.b
+    size = element(op.pointer.type).itemsize
+    moved = _moved_as(type_)
+    whole = b.load(
+        vec(moved, count),
+        address,
+        align=size * count,
+        volatile=op.volatile,
+        invariant=writer.is_constant(op),
+    )
+    parts = [b.extract(whole, lane) if count > 1 else whole for lane in range(count)]
+    return [_from_memory(writer, part, type_) for part in parts]
+
+
+def store(
+    writer: Writer, op: memory.Store, values: Sequence[V], address: V, predicate: V | None
+) -> None:
+    """Store neighbours where the predicate holds."""
+    if predicate is not None and predicate.integer is not None:
+        if not predicate.integer:
+            return
+        predicate = None
+    b = writer.b
+    parts = [_to_memory(writer, value) for value in values]
+    if predicate is None:
+        _stored(writer, op, parts, address)
+        return
+    with b.when(predicate, "store"):
+        _stored(writer, op, parts, address)
+
+
+def _stored(writer: Writer, op: memory.Store, parts: Sequence[V], address: V) -> None:
+    b = writer.b
+    size = element(op.pointer.type).itemsize
+    whole = _gathered(writer, parts)
+    b.store(whole, address, align=size * len(parts))
+
+
+def _gathered(writer: Writer, parts: Sequence[V]) -> V:
+    b = writer.b
+    if len(parts) == 1:
+        return parts[0]
+    whole = V("poison", vec(parts[0].type, len(parts)))
+    for lane, part in enumerate(parts):
+        whole = b.insert(whole, part, lane)
+    return whole
+
+
+def _moved_as(type_: LType) -> LType:
+    """The type of an element in memory: bytes for i1, integers for pointers."""
+    if type_.is_pointer:
+        return i64
+    moved = memory_type(type_)
+    return moved if moved.is_int or moved.bits >= 32 else int_(moved.bits)
+
+
+def _from_memory(writer: Writer, moved: V, type_: LType) -> V:
+    b = writer.b
+    if moved.type is type_:
+        return moved
+    if type_ is i1:
+        return b.icmp("ne", moved, zero(i8))
+    return b.inttoptr(moved, type_) if type_.is_pointer else b.bitcast(moved, type_)
+
+
+def _to_memory(writer: Writer, value: V) -> V:
+    b = writer.b
+    moved = _moved_as(value.type)
+    if moved is value.type:
+        return value
+    if value.type is i1:
+        return b.zext(value, i8)
+    return b.ptrtoint(value, moved) if value.type.is_pointer else b.bitcast(value, i16)

@@ -1,0 +1,186 @@
+"""Elements of tiles: read from registers, or computed where they are wanted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from tritium.backends.emit import Builder, V, const, i32
+from tritium.diagnostics import InternalError
+from tritium.ir.core import Block, Op, Value
+from tritium.ops import create
+
+from .layouts import REGISTER, Holding, LinearLayout
+from .positions import holdings
+from .sources import MOVES, source_of
+from .values import Held
+
+if TYPE_CHECKING:
+    from .kernel import Writer
+
+
+class Place(NamedTuple):
+    """One register of a tile in a layout; of a scalar, None and 0."""
+
+    value: Value
+    layout: LinearLayout | None
+    register: int
+
+
+@dataclass
+class Scope:
+    """A block of tile IR that is being written: where its code goes, and what it holds."""
+
+    block: Block
+    builder: Builder
+    known: dict[Place, V] = field(default_factory=dict)
+
+
+class Elements:
+    """The elements of tiles, by register.
+
+    A tile without a home is computed element by element, in the block where it is defined, when it
+    is first wanted: outside of a loop that only reads it.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self.scopes: dict[Block, Scope] = {}
+        self.scope: Scope
+        """The innermost one."""
+        self.held: dict[tuple[Value, LinearLayout], Held] = {}
+        self._sources: dict[tuple[Op, LinearLayout], tuple[LinearLayout, tuple[int, ...]]] = {}
+
+    # Scopes.
+
+    def open(self, block: Block, builder: Builder) -> None:
+        """Start writing a block of tile IR; ``builder`` moves along with its code."""
+        self.scope = self.scopes[block] = Scope(block, builder)
+
+    def close(self, block: Block, around: Scope) -> None:
+        """End a block, inside of another: what it holds is no longer available."""
+        del self.scopes[block]
+        self.scope = around
+
+    def scope_of(self, value: Value) -> Scope:
+        """The scope a value is defined in."""
+        owner = value.owner
+        block = owner.parent if isinstance(owner, Op) else owner
+        scope = self.scopes.get(block) if isinstance(block, Block) else None
+        if scope is None:
+            raise InternalError(f"{value} is not available here")
+        return scope
+
+    # Elements.
+
+    def at(self, value: Value, layout: LinearLayout | None, register: int) -> V:
+        """What a register of this thread holds of a tile in a layout."""
+        found = self._find(Place(value, layout, register))
+        return found if found is not None else self._chain(Place(value, layout, register))
+
+    def hold(self, held: Held, value: Value) -> None:
+        """A tile is in registers from here on."""
+        self.held[value, held.layout] = held
+
+    def tile(self, value: Value, layout: LinearLayout) -> Held:
+        """A tile in a layout: as it is held, or computed there."""
+        known = self.held.get((value, layout))
+        if known is not None:
+            return known
+        kept = holdings(value.shape, layout)
+        registers = tuple(
+            None if kept[register] is Holding.PADDING else self.at(value, layout, register)
+            for register in range(layout.input_extent(REGISTER))
+        )
+        return Held(value.type, layout, registers)
+
+    def _find(self, place: Place) -> V | None:
+        """An element that needs no code, None where it has to be computed."""
+        value, layout, register = place
+        if layout is None:
+            return self.writer.scalars.get(value)
+        held = self.held.get((value, layout))
+        if held is not None:
+            element = held.registers[register]
+            if element is None:
+                raise InternalError(f"register {register} of {value} is padding")
+            return element
+        return self.scope_of(value).known.get(place)
+
+    def _chain(self, place: Place) -> V:
+        """As ``at``: operands before what is made of them, however long that chain is."""
+        pending = [place]
+        while True:
+            place = pending[-1]
+            found = self._find(place)
+            if found is None:
+                operands = self._made_of(place)
+                missing = [each for each in operands if self._find(each) is None]
+                if missing:
+                    pending.extend(reversed(missing))
+                    continue
+                found = self._compute(place, operands)
+            pending.pop()
+            if not pending:
+                return found
+
+    def _made_of(self, place: Place) -> list[Place]:
+        """What an element is computed from."""
+        value, layout, register = place
+        op = value.defining_op
+        if op is None or layout is None:
+            raise InternalError(f"{value} is held nowhere")
+        if isinstance(op, create.Splat):
+            return [Place(op.x, None, 0)]
+        if isinstance(op, MOVES):
+            if not op.x.shape:
+                return [Place(op.x, None, 0)]
+            source = self._source(op, layout)
+            return [Place(op.x, source[0], source[1][register])]
+        return [Place(operand, layout, register) for operand in op.operands]
+
+    def _source(self, op: Op, layout: LinearLayout) -> tuple[LinearLayout, tuple[int, ...]]:
+        known = self._sources.get((op, layout))
+        if known is None:
+            source = source_of(op, layout)
+            known = self._sources[op, layout] = (source.layout, source.registers)
+        return known
+
+    def _compute(self, place: Place, operands: list[Place]) -> V:
+        value, layout, register = place
+        op = value.defining_op
+        assert op is not None
+        assert layout is not None
+        scope = self.scope_of(value)
+        if isinstance(op, create.Arange):
+            at = self.writer.positions.coordinate(scope.builder, layout, register, 0)
+            made = scope.builder.add(at, const(i32, op.start))
+        elif isinstance(op, (create.Splat, *MOVES)):
+            made = self._known(operands[0])
+        else:
+            elements = [self._known(each) for each in operands]
+            made = self.writer.apply(op, elements, scope.builder)
+        scope.known[place] = made
+        return made
+
+    def _known(self, place: Place) -> V:
+        found = self._find(place)
+        assert found is not None
+        return found
+
+    # Held results.
+
+    def make(self, op: Op, layout: LinearLayout) -> Held:
+        """The result of a pointwise operation, or of one that moves nothing, in a layout."""
+        value = op.results[0]
+        kept = holdings(value.shape, layout)
+        registers: list[V | None] = []
+        for register in range(layout.input_extent(REGISTER)):
+            if kept[register] is Holding.PADDING:
+                registers.append(None)
+                continue
+            places = self._made_of(Place(value, layout, register))
+            elements = [self.at(*each) for each in places]
+            moved = isinstance(op, MOVES)
+            registers.append(elements[0] if moved else self.writer.apply(op, elements))
+        return Held(value.type, layout, tuple(registers))
