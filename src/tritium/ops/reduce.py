@@ -18,6 +18,7 @@ import numpy as np
 from tritium.diagnostics import TritiumError, error
 from tritium.ir.core import PURE, Op, Region, Value, attribute, op, operand, operands, region
 from tritium.ir.dtypes import (
+    FLOATS,
     INTEGERS,
     STANDARD_FLOATS,
     VALUES,
@@ -132,6 +133,17 @@ def _magnitude(dtype: DType, axis: int, x: Array) -> Array:
     """The number of terms times the sum of their absolute values, for the bound of an order."""
     values = decode(x, dtype) if dtype.is_floating() else x.astype(np.float64)
     return np.asarray(x.shape[axis] * np.abs(values).sum(axis))
+
+
+def _none(*arrays: Array) -> Array:
+    """The magnitude of what no order changes."""
+    return np.zeros(())
+
+
+def _welford_magnitude(axis: int, mean: Array, squares: Array, weight: Array) -> Array:
+    """As ``_magnitude``, for all three results: sums of squares have the largest errors."""
+    terms = np.abs(mean) + mean.astype(np.float64) ** 2 + np.abs(squares) + weight
+    return np.asarray(mean.shape[axis] * terms.sum(axis))
 
 
 def _zeros(dtype: DType) -> Sample:
@@ -252,7 +264,11 @@ class Reduce(Op):
     The region ``combine`` takes the n left values, then the n right ones, and yields n values of
     the same types; it has no branches, loops or memory accesses. It should be associative and
     commutative: each executor keeps the documented order as far as its class of agreement says.
+    On GPUs the order depends on the layout, and of two partial results the one of the lower
+    indices is the left operand.
     """
+
+    agreement: ClassVar[AgreementTable] = {"nvptx": {dtype: Order(1.0) for dtype in FLOATS}}
 
     inputs: tuple[Value, ...] = operands()
     axis: int = attribute()
@@ -313,7 +329,8 @@ class Reduce(Op):
         """Sums, maxima, the two-value argmin and Welford's three, on every shape; every type."""
         regions: Mapping[str, Callable[[], Region]]
         regions = {"combine": functools.partial(add_region, float32)}
-        yield cls._case("add zeros", (_zeros(float32),), 1, regions)
+        added = functools.partial(_magnitude, float32, 1)
+        yield cls._case("add zeros", (_zeros(float32),), 1, regions, added)
         regions = {"combine": functools.partial(first_region, samples.POINTER)}
         yield cls._case("first", (samples.tile(samples.POINTER, (3, 5)),), 0, regions)
         for position, (shape, axis) in enumerate(CASE_SHAPES):
@@ -321,7 +338,9 @@ class Reduce(Op):
                 for make, region_of in (("add", add_region), ("max", maximum_region)):
                     regions = {"combine": functools.partial(region_of, dtype)}
                     inputs = (samples.ordinary(dtype, shape),)
-                    yield cls._case(f"{make} {dtype}", inputs, axis, regions)
+                    added = functools.partial(_magnitude, dtype, axis)
+                    magnitude = added if make == "add" else _none
+                    yield cls._case(f"{make} {dtype}", inputs, axis, regions, magnitude)
                 indices = np.broadcast_to(
                     np.arange(shape[axis], dtype=np.int32),
                     shape[:axis] + shape[axis + 1 :] + (shape[axis],),
@@ -333,7 +352,9 @@ class Reduce(Op):
                 )
             triple = tuple(samples.ordinary(float32, shape, seed) for seed in range(2))
             weights = Sample(shaped(float32, shape), np.ones(shape, np.float32))
-            yield cls._case("welford", (*triple, weights), axis, {"combine": welford_region})
+            regions = {"combine": welford_region}
+            magnitude = functools.partial(_welford_magnitude, axis)
+            yield cls._case("welford", (*triple, weights), axis, regions, magnitude)
 
     @classmethod
     def _case(
@@ -342,11 +363,11 @@ class Reduce(Op):
         inputs: tuple[Sample, ...],
         axis: int,
         regions: Mapping[str, Callable[[], Region]],
+        magnitude: Callable[..., Array] = _none,
     ) -> Case:
-        shape = list(inputs[0].type.shape)
-        return Case(
-            cls, f"{label} {shape} axis {axis}", {"inputs": inputs}, {"axis": axis}, regions
-        )
+        text = f"{label} {list(inputs[0].type.shape)} axis {axis}"
+        operands = {"inputs": inputs}
+        return Case(cls, text, operands, {"axis": axis}, regions, magnitude=magnitude)
 
     @classmethod
     def rejects(cls) -> Iterator[Reject]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tritium.backends.common.rules import register_type
@@ -43,19 +44,33 @@ Registers = list[V | None]
 
 def convert(writer: Writer, held: Held, target: LinearLayout) -> Held:
     """The tile in another layout of its physical shape. Where it moves, code is written here."""
-    if held.layout == target:
-        return held
-    bits = 8 * held.type.scalar.itemsize
-    plan = plan_conversion(held.layout, target, bits, writer.shared.limit)
-    if isinstance(plan, Rename):
-        made: Registers = [held.registers[source] for source in plan.sources]
-    elif isinstance(plan, Shuffle):
-        made = _shuffle(writer, plan, held)
-    else:
-        made = _through_shared(writer, plan, held, target)
-    kept = holdings(held.type.shape, target)
-    registers = (None if h is Holding.PADDING else v for v, h in zip(made, kept, strict=True))
-    return Held(held.type, target, tuple(registers))
+    return convert_together(writer, [held], target)[0]
+
+
+def convert_together(writer: Writer, tiles: Sequence[Held], target: LinearLayout) -> list[Held]:
+    """Tiles of one shape and layout in another one; what goes through shared memory waits once."""
+    if tiles[0].layout == target:
+        return list(tiles)
+    limit = writer.shared.limit
+    moved: list[Held] = []
+    stored: list[tuple[Held, ThroughShared]] = []
+    for held in tiles:
+        plan = plan_conversion(held.layout, target, 8 * held.type.scalar.itemsize, limit)
+        if isinstance(plan, ThroughShared):
+            stored.append((held, plan))
+    through = dict(zip([id(held) for held, _ in stored], _through_shared(writer, stored, target)))
+    for held in tiles:
+        plan = plan_conversion(held.layout, target, 8 * held.type.scalar.itemsize, limit)
+        if isinstance(plan, Rename):
+            made: Registers = [held.registers[source] for source in plan.sources]
+        elif isinstance(plan, Shuffle):
+            made = _shuffle(writer, plan, held)
+        else:
+            made = through[id(held)]
+        kept = holdings(held.type.shape, target)
+        registers = (None if h is Holding.PADDING else v for v, h in zip(made, kept, strict=True))
+        moved.append(Held(held.type, target, tuple(registers)))
+    return moved
 
 
 # ---- inside warps --------------------------------------------------------------------------------
@@ -140,33 +155,78 @@ def _exchanged(
 # ---- through shared memory -----------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Passage:
+    """A tile on its way through shared memory: its plan, in how many passes, what it has become."""
+
+    held: Held
+    plan: ThroughShared
+    passes: int
+    made: Registers
+
+    @property
+    def size(self) -> int:
+        """The bytes of one pass."""
+        return self.plan.arrangement.bytes(self.passes)
+
+    @property
+    def own(self) -> bool:
+        """Whether each warp loads what it stored itself."""
+        return self.plan.scope is Scope.WARP
+
+    def stores(self, writer: Writer, scratch: Scratch, number: int) -> None:
+        """Write the stores of one pass."""
+        type_ = register_type(self.held.type.scalar)
+        store = self.plan.arrangement.store
+        with only(writer, self.plan.idle_lanes, self.plan.idle_warps):
+            for group, address in _accesses(writer, store, scratch, number, self.passes):
+                values = [self.held.registers[register] for register in group]
+                if any(value is not None for value in values):
+                    carriers.store(writer.b, values, type_, address)
+
+    def loads(self, writer: Writer, scratch: Scratch, number: int, target: LinearLayout) -> None:
+        """Write the loads of one pass."""
+        type_ = register_type(self.held.type.scalar)
+        kept = holdings(self.held.type.shape, target)
+        load = self.plan.arrangement.load
+        for group, address in _accesses(writer, load, scratch, number, self.passes):
+            if all(kept[register] is Holding.PADDING for register in group):
+                continue
+            values = carriers.load(writer.b, len(group), type_, address)
+            for register, value in zip(group, values, strict=True):
+                self.made[register] = value
+
+
 def _through_shared(
-    writer: Writer, plan: ThroughShared, held: Held, target: LinearLayout
-) -> Registers:
-    arrangement = plan.arrangement
+    writer: Writer, tiles: Sequence[tuple[Held, ThroughShared]], target: LinearLayout
+) -> list[Registers]:
     limit = writer.shared.limit
-    passes = arrangement.passes_within(limit) or 1 << arrangement.repeatable
-    size = arrangement.bytes(passes)
-    own = plan.scope is Scope.WARP
-    kept = holdings(held.type.shape, target)
-    made: Registers = [None] * target.input_extent(REGISTER)
-    type_ = register_type(held.type.scalar)
-    with writer.shared.scratch(size, ROW_BYTES) as scratch:
-        for number in range(passes):
-            scratch.stores(own=own)
-            with only(writer, plan.idle_lanes, plan.idle_warps):
-                for group, address in _accesses(writer, arrangement.store, scratch, number, passes):
-                    values = [held.registers[register] for register in group]
-                    if any(value is not None for value in values):
-                        carriers.store(writer.b, values, type_, address)
-            scratch.loads(own=own)
-            for group, address in _accesses(writer, arrangement.load, scratch, number, passes):
-                if all(kept[register] is Holding.PADDING for register in group):
-                    continue
-                values = list(carriers.load(writer.b, len(group), type_, address))
-                for register, value in zip(group, values, strict=True):
-                    made[register] = value
-    return made
+    passages = []
+    for held, plan in tiles:
+        arrangement = plan.arrangement
+        passes = arrangement.passes_within(limit) or 1 << arrangement.repeatable
+        passages.append(_Passage(held, plan, passes, [None] * target.input_extent(REGISTER)))
+    groups = [[each] for each in passages]
+    if sum(each.size for each in passages) <= limit and all(p.passes == 1 for p in passages):
+        groups = [passages]
+    for group in groups:
+        _pass_through(writer, group, target)
+    return [each.made for each in passages]
+
+
+def _pass_through(writer: Writer, group: Sequence[_Passage], target: LinearLayout) -> None:
+    """Tiles that lie in shared memory beside each other."""
+    with ExitStack() as stack:
+        memory = [
+            stack.enter_context(writer.shared.scratch(each.size, ROW_BYTES)) for each in group
+        ]
+        for number in range(max((each.passes for each in group), default=0)):
+            for each, scratch in zip(group, memory, strict=True):
+                scratch.stores(own=each.own)
+                each.stores(writer, scratch, number)
+            for each, scratch in zip(group, memory, strict=True):
+                scratch.loads(own=each.own)
+                each.loads(writer, scratch, number, target)
 
 
 @contextmanager
