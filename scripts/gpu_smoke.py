@@ -90,7 +90,7 @@ def operands(size: int = SIZE) -> list[torch.Tensor]:
 
 def launch(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> None:
     """``out = x + y`` by the kernel."""
-    add[(tl.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), BLOCK=1024)
+    add[(tritium.cdiv(x.numel(), 1024),)](x, y, out, x.numel(), BLOCK=1024)
 
 
 def check(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> None:
@@ -132,7 +132,7 @@ def ptx() -> str:
         first = ctypes.addressof(values)
         parameters = (ctypes.c_uint64 * 4)(*range(first, first + 32, 8))
         stream = devices.current_stream(device.ordinal)
-        grid = (tl.cdiv(SIZE, 128), 1, 1)
+        grid = (tritium.cdiv(SIZE, 128), 1, 1)
         with device.current():
             device.cuda.cuLaunchKernel(
                 loaded.function, *grid, 128, 1, 1, 0, stream, parameters, None
