@@ -67,7 +67,7 @@ _RUNTIME = """
 @emu.epoch = global i64 0
 @emu.log = global ptr null
 @emu.logged = global i64 0
-@emu.parameters = global [128 x i64] zeroinitializer, align 64
+@emu.parameters = global [1024 x i64] zeroinitializer, align 64
 declare i32 @swapcontext(ptr, ptr)
 define internal i64 @emu.yield(i64 %kind, i64 %a, i64 %b, i64 %c, i64 %d) noinline {
   store volatile i64 %kind, ptr @emu.event
