@@ -164,9 +164,9 @@ def pytest_command(check: Check, files: Sequence[str]) -> list[str]:
 
 
 def summary_of(text: str) -> str:
-    """pytest's last line, and the line that counts the generated cases."""
+    """pytest's last line, and the lines that count cases and programs."""
     lines = [line.strip("= ") for line in text.splitlines()]
-    counted = [line for line in lines if line.startswith("nvptx cases")]
+    counted = [line for line in lines if line.startswith("nvptx ")]
     ended = [line for line in lines if re.search(r"\b\d+ (passed|failed|error|skipped)", line)]
     return "; ".join([*ended[-1:], *counted]) or "no summary"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import multiprocessing
 import os
 import tempfile
@@ -16,6 +17,9 @@ from typing import Any
 from tests.backends.cpu import one_op
 from tests.backends.nvptx.gpu.batches import Batch
 
+from tritium.backends.nvptx import ptxas
+from tritium.backends.nvptx.compile import compile_kernel
+from tritium.backends.nvptx.target import gpu_target
 from tritium.ir.core import Function
 from tritium.ops.spec import Case
 
@@ -28,14 +32,13 @@ LAST_LINES = 3
 
 @dataclass(frozen=True)
 class Code:
-    """A compiled kernel; ``cubin`` is empty where it wasn't assembled."""
+    """A compiled kernel. ``llvm_ir`` is what stands before LLVM has seen it."""
 
-    ptx: str
     cubin: bytes
     entry: str
     num_warps: int
     shared_bytes: int
-    dynamic_shared: bool
+    llvm_ir: str = ""
     spilled: int = 0
 
 
@@ -52,22 +55,25 @@ class Failed(Exception):
     """A kernel couldn't be compiled."""
 
 
-def compiled(function: Function, arch: str, num_warps: int, assemble: bool = True) -> Code:
-    """A kernel's machine code. Raises whatever the compiler and ptxas raise."""
-    from tritium.backends.nvptx import compile_kernel, ptxas
-    from tritium.backends.nvptx.target import gpu_target
+@functools.cache
+def why_not(arch: str) -> str | None:
+    """The reason why nothing is assembled for an architecture here, or None."""
+    path = ptxas.find("ptxas")
+    if path is None:
+        return "ptxas is not installed"
+    found = ptxas.describe(path)
+    return None if arch in found.arches else f"ptxas {found.release} doesn't know {arch}"
 
-    kernel = compile_kernel(function, gpu_target(arch), num_warps=num_warps, disjoint=True)
-    cubin, spilled = b"", 0
-    if assemble:
-        path = ptxas.find("ptxas")
-        if path is None:
-            raise Failed("ptxas is not installed")
-        made = ptxas.assemble(path, kernel.ptx, arch)
-        cubin, spilled = made.cubin, made.usage.spill_stores
-    dynamic = "extern .shared" in kernel.ptx
+
+def compiled(function: Function, arch: str, num_warps: int, disjoint: bool = True) -> Code:
+    """A kernel as a cubin. Raises whatever the compiler and ptxas raise."""
+    kernel = compile_kernel(function, gpu_target(arch), num_warps=num_warps, disjoint=disjoint)
+    path = ptxas.find("ptxas")
+    if path is None:
+        raise Failed("ptxas is not installed")
+    made = ptxas.assemble(path, kernel.ptx, arch)
     return Code(
-        kernel.ptx, cubin, kernel.entry, kernel.num_warps, kernel.shared_bytes, dynamic, spilled
+        made.cubin, kernel.entry, num_warps, kernel.shared_bytes, "", made.usage.spill_stores
     )
 
 

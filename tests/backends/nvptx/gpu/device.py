@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 from tests.backends.nvptx.gpu.compiling import Code
-from tests.backends.nvptx.gpu.image import GUARD, CaseImage
+from tests.backends.nvptx.gpu.image import GUARD, LaunchImage
 
 LONGEST = 60.0
 """Seconds after which a kernel counts as hung."""
-MOST_FIXED_SHARED = 48 << 10
-"""Bytes of shared memory that a kernel may have without asking."""
+MOST_UNASKED = 48 << 10
+"""Bytes of shared memory that a kernel gets without asking for it."""
 DYNAMIC_SHARED = 8
 """Number of CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 
@@ -39,7 +39,7 @@ class Context:
         self.device = devices.get(0)
         self.cuda.cuCtxPushCurrent_v2(self.device.context)
 
-    def run(self, code: Code, image: CaseImage, grid: tuple[int, int, int] = (1, 1, 1)) -> None:
+    def run(self, code: Code, image: LaunchImage) -> None:
         """Launches a kernel on an image's memory, and reads it back. Raises CudaFailure."""
         cuda = self.cuda
         module = cuda.handle("cuModuleLoadData", code.cubin)
@@ -49,7 +49,7 @@ class Context:
             held = image.place(base)
             cuda.cuMemcpyHtoD_v2(base, held.ctypes.data, held.nbytes)
             kernel = cuda.handle("cuModuleGetFunction", module, code.entry.encode())
-            self._launch(kernel, code, image.addresses(base), grid)
+            self._launch(kernel, code, image.slots(base), image.grid)
             cuda.cuCtxSynchronize()
             cuda.cuMemcpyDtoH_v2(held.ctypes.data, base, held.nbytes)
         finally:
@@ -57,18 +57,17 @@ class Context:
             cuda.cuModuleUnload(module)
 
     def _launch(
-        self, kernel: int, code: Code, addresses: Sequence[int], grid: tuple[int, int, int]
+        self, kernel: int, code: Code, slots: Sequence[int], grid: tuple[int, int, int]
     ) -> None:
-        if code.shared_bytes > MOST_FIXED_SHARED:
+        if code.shared_bytes > MOST_UNASKED:
             self.cuda.cuFuncSetAttribute(kernel, DYNAMIC_SHARED, code.shared_bytes)
-        count = len(addresses)
-        values = (ctypes.c_uint64 * count)(*addresses)
+        count = len(slots)
+        values = (ctypes.c_uint64 * count)(*slots)
         places = [ctypes.addressof(values) + 8 * number for number in range(count)]
         parameters = (ctypes.c_void_p * count)(*places)
-        dynamic = code.shared_bytes if code.dynamic_shared else 0
-        threads = 32 * code.num_warps
+        threads, shared = 32 * code.num_warps, code.shared_bytes
         self.cuda.cuLaunchKernel(
-            kernel, *grid, threads, 1, 1, dynamic, None, ctypes.addressof(parameters), None
+            kernel, *grid, threads, 1, 1, shared, None, ctypes.addressof(parameters), None
         )
 
 
@@ -113,7 +112,7 @@ class Device:
         self.close()
         raise Fault(problem)
 
-    def run(self, code: Code, image: CaseImage) -> None:
+    def run(self, code: Code, image: LaunchImage) -> None:
         """Launches a kernel; the image then holds what it left. Raises Fault."""
         if self._process is None:
             self._start()

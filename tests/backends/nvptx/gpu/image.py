@@ -42,7 +42,7 @@ class Image:
         return number
 
     def place(self, base: int) -> np.ndarray:
-        """The bytes of the memory that begins at ``base``."""
+        """The bytes of the memory that begins at ``base``, which is what ``bytes`` is then."""
         self.bytes = np.full(self.size, GUARDED, np.uint8)
         points = dict(self.pointers)
         for number, (array, start) in enumerate(zip(self.arrays, self.starts)):
@@ -71,31 +71,53 @@ class Image:
         return f"{len(bad)} bytes outside of arrays were written, the first behind array {number}"
 
 
-class CaseImage(Image):
+class LaunchImage(Image):
+    """The memory of a launch together with its arguments: addresses in it, and numbers."""
+
+    grid: tuple[int, int, int] = (1, 1, 1)
+
+    def __init__(self, aligned: bool = True) -> None:
+        super().__init__(aligned)
+        self.parameters: list[tuple[int, int] | Array] = []
+
+    def arguments(self, base: int) -> list[int | float]:
+        """Addresses as integers; numbers as Python's."""
+        return [
+            base + self.starts[each[0]] + each[1] if isinstance(each, tuple) else each.item()
+            for each in self.parameters
+        ]
+
+    def slots(self, base: int) -> list[int]:
+        """The arguments as they lie in 8 bytes each, in the parameters' own types."""
+        return [
+            base + self.starts[each[0]] + each[1]
+            if isinstance(each, tuple)
+            else int.from_bytes(each.tobytes(), "little")
+            for each in self.parameters
+        ]
+
+
+class CaseImage(LaunchImage):
     """The memory of a kernel of cases (``one_op.build``): its parameters, and buffers."""
 
     def __init__(self, cases: Sequence[Case], aligned: bool = True) -> None:
         super().__init__(aligned)
-        self.parameters: list[int] = []
         self.outcomes: list[list[int]] = []
         for case in cases:
             buffers = {name: self.add(data) for name, data in case_buffers(case).items()}
+            operands = []
             for sample in case.samples():
                 into = None if sample.buffer is None else buffers[sample.buffer]
                 data = sample.data
                 if sample.buffer is not None:
                     step = case.buffers[sample.buffer].itemsize
                     data = (np.asarray(data).astype(np.int64) * step).view(np.uint64)
-                self.parameters.append(self.add(data, into))
+                operands.append(self.add(data, into))
             results = [
                 self.add(np.zeros(type.shape, type.scalar.numpy)) for type in case.result_types()
             ]
-            self.parameters += results
+            self.parameters += [(number, 0) for number in [*operands, *results]]
             self.outcomes.append([*results, *buffers.values()])
-
-    def addresses(self, base: int) -> list[int]:
-        """Of the kernel's parameters."""
-        return [base + self.starts[number] for number in self.parameters]
 
     def results(self) -> list[list[Array]]:
         """For each case its results, then the final contents of its buffers."""

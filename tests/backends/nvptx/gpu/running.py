@@ -8,19 +8,19 @@ from typing import Protocol
 from tests.backends.nvptx.gpu.batches import ALIGNED, Batch
 from tests.backends.nvptx.gpu.compiling import Code, Part
 from tests.backends.nvptx.gpu.device import Fault
-from tests.backends.nvptx.gpu.image import CaseImage
+from tests.backends.nvptx.gpu.image import CaseImage, LaunchImage
 from tests.ops.harness import case_difference
 
 from tritium.ops.spec import Case
 
-COUNTED = "nvptx cases"
-"""Begins the name of a test's property that holds how many cases it ran."""
+COUNTED = "nvptx "
+"""Begins the name of a test's property that holds how many of something it ran."""
 
 
 class Executor(Protocol):
     """Runs a kernel's code as one program: a GPU, or what stands for it."""
 
-    def run(self, code: Code, image: CaseImage) -> None:
+    def run(self, code: Code, image: LaunchImage) -> None:
         """The image then holds what the kernel left. Raises Fault."""
 
 

@@ -15,7 +15,7 @@ from tritium.ops.spec import Case, Sample
 
 EXTENT = 5
 """Elements of the operands of elementwise cases."""
-CHUNK = 40
+CHUNK = 30
 
 
 def kind(case: Case) -> Hashable:

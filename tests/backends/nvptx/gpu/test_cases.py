@@ -24,5 +24,5 @@ def test_cases(
 ) -> None:
     with np.errstate(all="ignore"):
         wrong = run_batch(device, batch, farm.parts(batch), lambda: farm.singly(batch))
-    record_property(f"{COUNTED} on the GPU", len(batch.cases))
+    record_property(f"{COUNTED}cases on the GPU", len(batch.cases))
     assert wrong == []

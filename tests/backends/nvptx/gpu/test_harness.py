@@ -19,7 +19,7 @@ from tests.ops.harness import all_cases, evaluate_case
 
 from tritium.ops.spec import Case
 
-NO_CODE = Code("", b"", "cases", 4, 0, False)
+NO_CODE = Code(b"", "cases", 4, 0)
 
 
 class Host:
@@ -40,7 +40,7 @@ class Host:
             np.ndarray(each.shape, each.dtype, held, start)
             for each, start in zip(image.arrays, image.starts)
         ]
-        mine = {f"p{n}": views[number] for n, number in enumerate(image.parameters)}
+        mine = {f"p{n}": views[number] for n, (number, _) in enumerate(image.parameters)}
         execute(kernel, library, function, mine, (1,))
         image.bytes = held
         self.spoil(image)
