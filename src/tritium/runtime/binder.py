@@ -5,6 +5,7 @@ This is the path that every launch can take. Anything faster must agree with it.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import inspect
 import operator
@@ -25,7 +26,7 @@ from tritium.ops.callable import DeviceFunction
 from tritium.ops.constexpr import constexpr
 
 from . import arrays, placement
-from .arrays import ANYWHERE, CPU, ArrayArgument, Elsewhere
+from .arrays import ANYWHERE, CPU, CUDA, ArrayArgument, Elsewhere
 from .options import DEFAULTS, Options
 from .settings import Settings, current
 
@@ -136,7 +137,7 @@ class Bound:
     @property
     def device(self) -> str:
         """Where the kernel will run: where its arrays are."""
-        return self._form.device
+        return self._form.device if self.arch is None else CUDA
 
     @property
     def values(self) -> dict[str, Any]:
@@ -413,11 +414,14 @@ class Binder:
             raise arrays.elsewhere(found, self.kernel, name)
         if not several:
             return next(iter(names.values()), ANYWHERE)
-        far = {device: name for name, device in names.items() if device != CPU}
         near = [found for found in places.values() if found.device == CPU]
+        far = {device for device in names.values() if device != CPU}
         if len(far) > 1 or not all(map(arrays.is_pinned, near)):  # type: ignore[arg-type]
-            raise self._scattered(names, next(iter(far.values())))
-        return next(iter(far))
+            count = collections.Counter(names.values())
+            # Most likely the one that somebody forgot to move.
+            odd = min(names, key=lambda each: (count[names[each]], names[each] == CPU))
+            raise self._scattered(names, odd)
+        return far.pop()
 
     def _scattered(self, names: Mapping[str, str], name: str) -> TritiumError:
         shown = ", ".join(f"{each} on {device}" for each, device in names.items())

@@ -18,7 +18,7 @@ from tritium.ops.callable import DeviceFunction
 from tritium.ops.constexpr import constexpr
 from tritium.ops.source import capture
 
-from . import callsite, fastcall, launch
+from . import callsite, fastcall, launch, targets
 from .arrays import MockTensor
 from .binder import Binder, Bound, GridLike
 from .compiled import CompiledKernel
@@ -183,6 +183,24 @@ class JITFunction(DeviceFunction, KernelInterface[Any], metaclass=_Watched):
         """
         with self._placing:
             return launch.run(self, args, keywords, grid, warmup)
+
+    def warmup(
+        self, /, *args: Any, grid: GridLike, target: Any = None, **keywords: Any
+    ) -> CompiledKernel | None:
+        """Compile, and load for the device of the arguments, without running.
+
+        Arrays may be given as their dtypes. ``target`` compiles for a GPU that need not be there:
+        ``"sm_90a"``, or a ``GPUTarget`` of Triton's.
+        """
+        given = list(map(MockTensor.wrap_dtype, args))
+        named = {name: MockTensor.wrap_dtype(value) for name, value in keywords.items()}
+        if target is not None and "target" in self.python_signature.parameters:
+            named["target"], target = MockTensor.wrap_dtype(target), None
+        if target is None:
+            return self.run(*given, grid=grid, warmup=True, **named)
+        with self._placing:
+            arch = targets.arch_of(target, self.__name__)
+            return launch.run(self, given, named, grid, True, arch=arch)
 
     def __getitem__(self, grid: GridLike) -> Callable[..., Any]:
         """As ``KernelInterface`` says; native code once there is some for this kernel."""

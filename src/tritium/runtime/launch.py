@@ -48,11 +48,16 @@ def run(
     grid: GridLike,
     warmup: bool,
     interpret: bool = False,
+    arch: str | None = None,
 ) -> CompiledKernel | None:
-    """Launch a kernel, or only compile it; the errors of the binder and of compilation."""
+    """Launch a kernel, or only compile it; the errors of the binder and of compilation.
+
+    ``arch`` compiles for a GPU of that architecture, whatever there is here.
+    """
     for hook in kernel.pre_run_hooks:
         hook(*args, **keywords)
     bound = kernel.binder.bind(args, keywords)
+    bound.arch = arch
     if not (warmup or bound.usual):
         _refuse_mocks(kernel, bound)
     if interpret or bound.settings.interpret:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tritium import knobs
 from tritium.diagnostics import error
 
-from .arrays import CPU
+from .arrays import CPU, CUDA
 from .code import KernelCode
 from .options import Options
 
@@ -98,6 +99,30 @@ class OnGpu:
         return CudaCode(
             name, ir, types, self.target, device=self.device, options=options, place=place, **common
         )
+
+
+def arch_of(target: Any, kernel: str) -> str:
+    """The architecture that a target names: ``"sm_90a"``, ``90``, or Triton's ``GPUTarget``.
+
+    Raises E0515 for a target that isn't an NVIDIA GPU.
+    """
+    named = getattr(target, "arch", target)
+    backend = getattr(target, "backend", CUDA)
+    if backend == CUDA and isinstance(named, int):
+        from tritium.backends.nvptx.target import gpu_target
+
+        with contextlib.suppress(ValueError):
+            return gpu_target(divmod(named, 10)).arch
+    if backend == CUDA and str(named).startswith("sm_"):
+        return str(named)
+    raise error(
+        "E0515",
+        kernel=kernel,
+        name="target",
+        text=f"{target!r} is no NVIDIA GPU",
+        hint='name an architecture such as "sm_90a"',
+        argument="target",
+    )
 
 
 def _gpu_target(kernel: str, device: str, wanted: Any) -> Any:

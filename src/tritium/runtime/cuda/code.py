@@ -17,7 +17,7 @@ from tritium.runtime.code import KernelCode, Version
 from tritium.runtime.options import Options
 from tritium.runtime.slots import packer
 
-from . import assembly, devices, modules, problems, recent
+from . import assembly, devices, library, modules, problems, recent
 from .devices import LEGACY, Device
 from .library import CudaFailure
 from .modules import Loaded
@@ -195,11 +195,13 @@ class CudaCode(KernelCode):
     def launch(self, values: Sequence[Any], grid: tuple[int, int, int], stream: Any = None) -> None:
         """Have the grid run on a stream, by default the device's current one.
 
-        Raises E0510 for a grid that no GPU takes, E0520 and E0521 where the driver fails.
+        Raises E0510 for a grid that no GPU takes, E0519 to E0521 where the driver fails.
         """
+        device = self._device()
+        if library.is_forked():
+            raise problems.unavailable(self.name, str(device), library.forked())
         version = self.suited(values)
         assert isinstance(version, Resident)
-        device = self._device()
         _refuse_grid(self.name, grid)
         handle = devices.current_stream(device.ordinal) if stream is None else _handle(stream)
         packed = self._pack(values, grid)

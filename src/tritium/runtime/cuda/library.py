@@ -61,6 +61,7 @@ PROTOTYPES: Mapping[str, tuple[Any, ...]] = {
     "cuMemcpyDtoH_v2": (c_void_p, _ADDRESS, c_size_t),
     "cuMemcpyHtoD_v2": (_ADDRESS, c_void_p, c_size_t),
     "cuMemGetAddressRange_v2": (_OUT, _OUT, _ADDRESS),
+    "cuPointerGetAttribute": (_OUT, c_int, _ADDRESS),
     "cuLinkCreate_v2": (c_uint, c_void_p, c_void_p, _OUT),
     "cuLinkAddData_v2": (
         *(_HANDLE, c_int, c_char_p, c_size_t, c_char_p, c_uint, c_void_p, c_void_p),
@@ -182,8 +183,8 @@ def load() -> Library:
     """The driver, initialised. Raises ``Unavailable`` with the reason where there is none."""
     global _loaded, _unavailable, _owner
     if _loaded is not None:
-        if _owner != os.getpid():
-            raise _forked()
+        if is_forked():
+            raise forked()
         return _loaded
     with _lock:
         if _unavailable is not None:
@@ -217,7 +218,7 @@ def start(cuda: Library) -> None:
     status = cuda.raw("cuInit")(0)
     if status == NOT_INITIALIZED:
         # What a process gets whose parent had initialised it.
-        raise _forked()
+        raise forked()
     if status == NO_DEVICE:
         raise Unavailable("the NVIDIA driver finds no GPU", "see nvidia-smi, CUDA_VISIBLE_DEVICES")
     if status:
@@ -226,7 +227,13 @@ def start(cuda: Library) -> None:
         raise Unavailable(reason, "see nvidia-smi; after an update of the driver, restart")
 
 
-def _forked() -> Unavailable:
+def is_forked() -> bool:
+    """Whether this process was forked from one that used the driver."""
+    return _loaded is not None and _owner != os.getpid()
+
+
+def forked() -> Unavailable:
+    """Why a forked process has no device."""
     return Unavailable(
         "CUDA was in use when this process was forked, and can't be used after that",
         'start it by spawn: multiprocessing.set_start_method("spawn")',

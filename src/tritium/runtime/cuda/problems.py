@@ -36,6 +36,8 @@ def unavailable(kernel: str, device: str, problem: Unavailable) -> TritiumError:
 
 def failed(kernel: str, device: Device, problem: CudaFailure) -> TritiumError:
     """The error for a call of the driver that failed while ``kernel`` was to be launched."""
+    if problem.status == library.NOT_INITIALIZED:
+        return unavailable(kernel, str(device), library.forked())
     if problem.status in _STICKY:
         names = list(map(str, recent.launched()[:_SHOWN])) or [kernel]
         return error(

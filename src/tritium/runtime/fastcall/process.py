@@ -219,7 +219,8 @@ class Process:
         return hostcode.builtin(self._make, self_)
 
     def after_fork(self) -> None:
-        """Another thread of the parent may have held the lock."""
+        """Another thread of the parent may have held the lock; the child can't use its GPUs."""
+        self.put(layout.Process.LAUNCH_KERNEL, 0)
         self._lock = threading.RLock()
 
 
