@@ -14,6 +14,7 @@ from tritium.ops.shape import Broadcast
 from tritium.passes.facts import Facts
 
 from .coalesce import Access, AccessOp, accesses, default_layout
+from .dots import dot_home
 from .layouts import LinearLayout, shapes
 from .sources import MOVES, is_free, result_layout, source_of
 
@@ -119,8 +120,6 @@ class Homes:
         if isinstance(op, memory.Load) and op.pointer.shape:
             self._set(op.result, self.accesses[op].layout)
         elif isinstance(op, dot.Dot):
-            from .dots import dot_home
-
             self._set(op.result, dot_home(op, self.num_warps))
         elif isinstance(op, Reduction):
             self._reduction(op)

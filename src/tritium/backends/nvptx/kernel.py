@@ -14,6 +14,7 @@ from tritium.ops import control, create, dot, memory, program
 from tritium.passes.origins import root, written_parameters
 
 from .converts import by_index, convert
+from .dots import dot as write_dot
 from .flow import Flow
 from .hazards import Order
 from .homes import Homes, Reduction
@@ -21,6 +22,7 @@ from .layouts import THREADS_PER_WARP, LinearLayout
 from .memory import load_scalar, load_tile, store_scalar, store_tile
 from .pointwise import Elements
 from .positions import Positions
+from .reductions import reduce
 from .rules import NVPTX, lowering_at
 from .shared import SharedMemory
 from .sources import MOVES, is_free
@@ -135,8 +137,6 @@ class Writer:
             self.scalars[op.result] = load_scalar(self, op)
 
     def _reduce(self, op: Op) -> None:
-        from .reductions import reduce
-
         layout = self.homes.operands[op]
         results = reduce(self, op, [self.elements.tile(x, layout) for x in op.operands])
         for result, made in zip(op.results, results, strict=True):
@@ -149,8 +149,6 @@ class Writer:
             self.scalars[value] = made
 
     def _dot(self, op: dot.Dot) -> None:
-        from .dots import dot as write_dot
-
         a, b = (self._somewhere(operand) for operand in (op.a, op.b))
         acc = None
         if op.acc is not None:
