@@ -12,8 +12,11 @@ function that compiles takes a dict `times` to which it adds the seconds of its 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import importlib.util
 import itertools
+import os
 import re
 import sys
 import threading
@@ -175,6 +178,22 @@ def _initialize_all() -> None:
             # Pointers to shared memory are 32 bits wide: half the registers and no widening.
             llvm.set_option("", "-nvptx-short-ptr")
             _state["all"] = True
+
+
+@cache
+def installed() -> str:
+    """The version of llvmlite, which decides that of LLVM; nothing is loaded."""
+    found = importlib.util.find_spec("llvmlite")
+    folders = [] if found is None else list(found.submodule_search_locations or ())
+    for folder in folders:
+        # The file that its setup writes.
+        with contextlib.suppress(OSError), open(os.path.join(folder, "_version.py")) as stream:
+            said = re.search(r"""version['"]?\s*[:=]\s*['"]([^'"]+)""", stream.read())
+            if said is not None:
+                return said[1]
+    import llvmlite
+
+    return str(llvmlite.__version__)
 
 
 def llvm_version() -> tuple[int, ...]:

@@ -60,8 +60,11 @@ class GpuTarget:
 
     @property
     def key(self) -> str:
-        """Everything of the target that the PTX depends on, for a cache key."""
-        return self.llvm.key
+        """Everything of the target that the PTX depends on, for a cache key.
+
+        LLVM isn't loaded for it: code that is in the cache needs none.
+        """
+        return f"{TRIPLE} {self.arch} ptx{self.ptx_version} llvmlite {llvm.installed()}"
 
 
 @cache
