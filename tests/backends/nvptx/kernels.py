@@ -1,0 +1,100 @@
+"""Kernels as users write them, and what the tests of the NVIDIA backend know of their arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tritium.language as tl
+from tritium import passes
+from tritium.frontend import trace
+from tritium.frontend.specialize import ConstantSpec, PointerSpec, ScalarSpec, Spec
+from tritium.ir.core import Function
+from tritium.ir.dtypes import DType, float32, int32
+from tritium.ops.callable import DeviceFunction
+
+
+def pointer(dtype: DType = float32, aligned: bool = True) -> PointerSpec:
+    return PointerSpec(dtype, aligned)
+
+
+def number(dtype: DType = int32, divisible: bool = True) -> ScalarSpec:
+    return ScalarSpec(dtype, divisible)
+
+
+def traced(kernel: DeviceFunction, **given: Any) -> Function:
+    """A kernel in tile IR after the default passes; plain ints are compile-time constants."""
+    specs: dict[str, Spec] = {
+        name: ConstantSpec(value) if isinstance(value, int) else value
+        for name, value in given.items()
+    }
+    function = trace(kernel, specs).function
+    passes.run_pipeline(function)
+    return function
+
+
+@DeviceFunction
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    y = tl.load(y_ptr + offs, mask=mask)
+    tl.store(out_ptr + offs, x + y, mask=mask)
+
+
+@DeviceFunction
+def softmax(x_ptr, out_ptr, stride, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offs = tl.arange(0, BLOCK)
+    mask = offs < columns
+    x = tl.load(x_ptr + row * stride + offs, mask=mask, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + row * stride + offs, e / tl.sum(e, axis=0), mask=mask)
+
+
+@DeviceFunction
+def column_sum(x_ptr, out_ptr, rows, columns, stride, BM: tl.constexpr, BN: tl.constexpr):
+    cols = tl.program_id(0) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for start in tl.range(0, rows, BM):
+        r = start + tl.arange(0, BM)
+        mask = (r[:, None] < rows) & (cols[None, :] < columns)
+        total += tl.load(x_ptr + r[:, None] * stride + cols[None, :], mask=mask, other=0.0)
+    tl.store(out_ptr + cols, tl.sum(total, axis=0), mask=cols < columns)
+
+
+@DeviceFunction
+def transpose(x_ptr, out_ptr, rows, columns, sx, so, BM: tl.constexpr, BN: tl.constexpr):
+    r = tl.program_id(0) * BM + tl.arange(0, BM)
+    c = tl.program_id(1) * BN + tl.arange(0, BN)
+    x = tl.load(x_ptr + r[:, None] * sx + c[None, :], (r[:, None] < rows) & (c[None, :] < columns))
+    mask = (c[:, None] < columns) & (r[None, :] < rows)
+    tl.store(out_ptr + c[:, None] * so + r[None, :], tl.trans(x), mask=mask)
+
+
+@DeviceFunction
+def in_place(x_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    tl.store(x_ptr + offs, tl.load(x_ptr + offs) * 2)
+    tl.store(x_ptr + offs, tl.load(x_ptr + offs) + 1)
+
+
+@DeviceFunction
+def neighbours(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    tl.store(x_ptr + offs, tl.load(x_ptr + offs) * 2)
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs + 1))
+
+
+@DeviceFunction
+def every_iteration(x_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    for start in range(n):
+        x = tl.load(x_ptr + offs + start)
+        tl.store(x_ptr + offs + start, x + 1)
+
+
+@DeviceFunction
+def one_for_all(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    first = tl.load(x_ptr)
+    tl.store(x_ptr, first + 1)
+    tl.store(out_ptr + tl.arange(0, BLOCK), first + tl.load(x_ptr))
