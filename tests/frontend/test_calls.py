@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from tests.frontend.kernels import F32, I32, PTR, define, ir, jit, ops, refused, results, underlined
 
 import tritium.language as tl
-from tritium.diagnostics import InternalError, TritiumError
+from tritium.diagnostics import InternalError, TritiumError, frames
 from tritium.ops.arith import Add, Mul
 from tritium.ops.callable import constexpr_function
 from tritium.ops.constexpr import constexpr
@@ -465,6 +465,31 @@ def test_constexpr_functions() -> None:
     problem = refused(broken, "E0117", PTR, at="fails()")
     assert problem.message == "OSError: no such thing"
     assert isinstance(problem.__cause__, OSError)
+
+
+def test_assertions_that_fail_in_tritium_itself() -> None:
+    made: dict[str, Any] = {}
+    text = "def own(n):\n    assert n > 3, 'too few'\n    return n"
+    exec(compile(text, frames.PACKAGE + "own.py", "exec"), made)
+    own = constexpr_function(made["own"])
+
+    @constexpr_function
+    def of_the_user(n):
+        assert n > 3, "too few"
+        return n
+
+    @jit
+    def fault(out, N: tl.constexpr):
+        tl.store(out, own(N))
+
+    @jit
+    def mistake(out, N: tl.constexpr):
+        tl.store(out, of_the_user(N))
+
+    with pytest.raises(InternalError, match="too few"):
+        ir(fault, PTR, 3)
+    assert refused(mistake, "E0117", PTR, 3, at="of_the_user(N)").message.startswith("Assertion")
+    ir(fault, PTR, 4)
 
 
 def test_named_tuples() -> None:

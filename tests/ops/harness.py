@@ -173,6 +173,7 @@ class EagerTracer:
     """Evaluates each operation as it is made: enough for surface functions on known tiles."""
 
     eager = True
+    quiet = False
 
     def loc(self) -> Loc | None:
         return None

@@ -250,6 +250,23 @@ def test_options_that_make_no_sense(given: dict[str, Any]) -> None:
     assert refusal(one, 3, **given).code == "E0515"
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (set(), "set"),
+        ({"a": [{1, 2}]}, "set"),
+        (bytearray(), "bytearray"),
+        (np.zeros(2), "ndarray"),
+    ],
+    ids=["set", "inside", "bytes", "array"],
+)
+def test_options_that_nothing_stands_for(value: Any, shown: str) -> None:
+    problem = refusal(one, 3, extern_libs=value)
+    assert problem.code == "E0515"
+    assert problem.argument == "extern_libs"
+    assert f"a {shown}, which is not hashable" in problem.message
+
+
 def test_a_parameter_with_the_name_of_an_option_gets_both() -> None:
     def kernel(x, num_warps: tl.constexpr):
         pass

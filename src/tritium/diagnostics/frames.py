@@ -34,6 +34,13 @@ def foreign(trace: TracebackType | None) -> TracebackType | None:
     return rest
 
 
+def is_own(trace: TracebackType | None) -> bool:
+    """Whether an exception with that traceback was raised by Tritium's code."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_filename.startswith(PACKAGE)
+
+
 def character(text: str, offset: int) -> int:
     """A column of a line in characters from one in bytes of UTF-8, as Python counts them."""
     return offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from tritium import knobs
-from tritium.diagnostics import CATALOGUE, InternalError, Loc, TritiumError, error
+from tritium.diagnostics import CATALOGUE, InternalError, Loc, TritiumError, error, frames
 from tritium.ops.callable import DeviceFunction
 from tritium.ops.python import assigned, describe, is_known
 from tritium.ops.source import FunctionSource
@@ -134,6 +134,9 @@ class Base:
         except Exception as problem:
             if knobs.compilation.front_end_debugging:
                 raise
+            if isinstance(problem, AssertionError) and frames.is_own(problem.__traceback__):
+                said = f"an assertion failed at {frame.loc(node)}: {problem}"
+                raise InternalError(said) from problem
             name, text = type(problem).__name__, str(problem)
             raise error("E0117", error=name, text=text, hint="", loc=frame.loc(node)) from problem
         finally:

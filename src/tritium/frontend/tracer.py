@@ -37,10 +37,12 @@ MAX_CALL_DEPTH = 100
 class TraceOptions:
     """What besides the arguments decides what is recorded.
 
-    ``debug`` keeps ``assert`` statements.
+    ``debug`` keeps ``assert`` statements, ``quiet`` leaves out what is printed at compile time and
+    warnings.
     """
 
     debug: bool = False
+    quiet: bool = False
 
 
 class CompileTracer:
@@ -51,6 +53,7 @@ class CompileTracer:
     def __init__(self, block: Block, options: TraceOptions | None = None) -> None:
         self.block = block
         self.options = options or TraceOptions()
+        self.quiet = self.options.quiet
         self.dependencies = Dependencies()
         self.frames: list[Frame] = []
         self.trials = 0

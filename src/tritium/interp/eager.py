@@ -37,6 +37,7 @@ class EagerTracer:
     """Evaluates every operation when it is made."""
 
     eager = True
+    quiet = False
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine

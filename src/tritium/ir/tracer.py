@@ -23,6 +23,8 @@ class Tracer(Protocol):
 
     eager: bool
     """True when values are known at once."""
+    quiet: bool
+    """True when nothing is to be printed or warned of: somebody else has been told already."""
 
     def loc(self) -> Loc | None:
         """The place in the user's source that is being executed; None when found on demand."""

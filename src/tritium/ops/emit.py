@@ -69,6 +69,8 @@ def emit_tile(cls: type[Op], **fields: Any) -> Tile:
 def warn_here(text: str, hint: str, argument: str) -> None:
     """Issue W0901 at the place in the kernel that is being compiled or run."""
     tracer = active()
+    if tracer is not None and tracer.quiet:
+        return
     loc = tracer.loc() if tracer is not None else None
     warn("W0901", text=text, hint=hint, argument=argument, loc=loc)
 

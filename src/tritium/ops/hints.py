@@ -14,7 +14,7 @@ from .constants import constant, describe, number, to_tile
 from .constexpr import constexpr, unwrap
 from .control import iterations
 from .create import static_int
-from .emit import METHODS, surface
+from .emit import METHODS, surface, tracer_of
 from .promotion import common_type
 from .tile import Tile
 from .tuples import TileTuple
@@ -110,6 +110,8 @@ def static_print(
 ) -> None:
     """Print at compile time, as Python's ``print``: values of constants, types of tiles."""
     texts = [str(unwrap(value)) for value in values]
+    if tracer_of("static_print").quiet:
+        return
     print(
         *texts,
         sep=unwrap(sep),

@@ -83,8 +83,22 @@ def builtin(method: int, self: Any) -> Any:
 
 
 def _platform() -> str:
-    """What the code depends on beside the target."""
-    return " ".join((sys.platform, *map(str, (sig_block(), *faults()))))
+    """What the code depends on beside the target: Python's version and the C library's.
+
+    Python's says how its objects lie in memory, the C library's which functions there are.
+    """
+    python = ".".join(map(str, sys.version_info[:3]))
+    numbers = map(str, (sig_block(), *faults()))
+    return " ".join((sys.platform, python, sys.abiflags, *_c_library(), *numbers))
+
+
+def _c_library() -> tuple[str, ...]:
+    """Name and version, as far as it tells them: glibc does, others go by the kernel's."""
+    try:
+        return (os.confstr("CS_GNU_LIBC_VERSION") or "",)
+    except (AttributeError, ValueError, OSError):
+        system = os.uname()
+        return system.sysname, system.release
 
 
 def sig_block() -> int:

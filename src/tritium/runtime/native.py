@@ -7,10 +7,11 @@ import ctypes
 import functools
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tritium import knobs
 from tritium.backends import llvm
+from tritium.backends.compiled import CpuKernel
 from tritium.backends.llvm import Library, Target
 from tritium.diagnostics import error
 
@@ -23,23 +24,6 @@ WARP_SIZE = 0
 """Of the CPU: it has no warps."""
 
 
-class Code(NamedTuple):
-    """What is kept of a compiled kernel; the fields are those of ``backends.cpu.CpuKernel``.
-
-    The backend itself isn't loaded where the cache has all that is needed.
-    """
-
-    object: bytes
-    entry: str
-    scratch_bytes: int
-    alias_pairs: tuple[tuple[int, int], ...]
-    written: frozenset[int]
-    steady: bool
-    llvm_ir: str
-    dump: str
-    slow: dict[str, int]
-
-
 class Linked(Version):
     """A version that is linked into the process.
 
@@ -48,7 +32,7 @@ class Linked(Version):
 
     __slots__ = ("library", "record")
 
-    def __init__(self, kernel: Code, library: Library, record: Any, cached: bool) -> None:
+    def __init__(self, kernel: CpuKernel, library: Library, record: Any, cached: bool) -> None:
         super().__init__(kernel, ctypes.addressof(record), cached)
         self.library = library
         self.record = record
@@ -143,16 +127,15 @@ class NativeCode(KernelCode):
         told = record(entry, kernel.scratch_bytes, steady=kernel.steady)
         return Linked(kernel, library, told, cached)
 
-    def _link(self, kernel: Code) -> Library:
+    def _link(self, kernel: CpuKernel) -> Library:
         return llvm.link(kernel.object, [kernel.entry], times=self.times)
 
-    def _compile(self, disjoint: bool) -> Code:
+    def _compile(self, disjoint: bool) -> CpuKernel:
         from tritium.backends.cpu import compile_kernel
 
-        made = compile_kernel(
+        return compile_kernel(
             self._after_passes(), self.target, disjoint=disjoint, times=self.times
         )
-        return Code(*(getattr(made, name) for name in Code._fields))
 
     def assembly(self, disjoint: bool = True) -> str:
         """The machine code as text."""
@@ -163,7 +146,7 @@ class NativeCode(KernelCode):
 # ---- the cache -----------------------------------------------------------------------------------
 
 
-def _kept(name: str, kernel: Code) -> cache.Entry:
+def _kept(name: str, kernel: CpuKernel) -> cache.Entry:
     facts = {
         "kernel": name,
         "entry": kernel.entry,
@@ -178,10 +161,10 @@ def _kept(name: str, kernel: Code) -> cache.Entry:
     return cache.Entry(facts, {"object": kernel.object, **sections})
 
 
-def _restored(entry: cache.Entry) -> Code | None:
+def _restored(entry: cache.Entry) -> CpuKernel | None:
     facts, sections = entry
     try:
-        return Code(
+        return CpuKernel(
             object=sections["object"],
             entry=facts["entry"],
             scratch_bytes=facts["scratch_bytes"],

@@ -69,8 +69,9 @@ class Options(Mapping[str, Any]):
         if changed.get("enable_fp_fusion") is None:
             changed["enable_fp_fusion"] = knobs.language.default_fp_fusion
         self._changed = changed
+        keys = {name: _hashable(name, value, kernel) for name, value in changed.items()}
         self._key = frozenset(
-            (name, _hashable(value)) for name, value in changed.items() if value != DEFAULTS[name]
+            (name, keys[name]) for name, value in changed.items() if value != DEFAULTS[name]
         )
         self._hash = hash(self._key)
 
@@ -108,9 +109,19 @@ def _checked(name: str, value: Any, kernel: str) -> Any:
     return value
 
 
-def _hashable(value: Any) -> Any:
+def _hashable(name: str, value: Any, kernel: str) -> Any:
+    """What stands for a value in the key of code. Raises E0515 where nothing can."""
     if isinstance(value, Mapping):
-        return tuple(sorted((key, _hashable(each)) for key, each in value.items()))
+        pairs = [(key, _hashable(name, each, kernel)) for key, each in value.items()]
+        return tuple(sorted(pairs, key=lambda pair: str(pair[0])))
     if isinstance(value, (list, tuple)):
-        return tuple(map(_hashable, value))
+        return tuple(_hashable(name, each, kernel) for each in value)
+    try:
+        hash(value)
+    except TypeError:
+        text = f"a {type(value).__name__}, which is not hashable"
+        hint = "pass strings, numbers, tuples, lists or dictionaries of them"
+        raise error(
+            "E0515", kernel=kernel, name=name, text=text, hint=hint, argument=name
+        ) from None
     return value

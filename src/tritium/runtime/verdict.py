@@ -6,9 +6,6 @@ interpreter finds a mistake only when it gets there, and Python often finds it f
 
 from __future__ import annotations
 
-import contextlib
-import io
-import warnings
 from typing import TYPE_CHECKING
 
 from tritium.diagnostics import (
@@ -64,12 +61,11 @@ def compilers_words(kernel: JITFunction, bound: Bound, problem: TritiumError) ->
 
 
 def _compiled(kernel: JITFunction, bound: Bound) -> Function | TritiumError | None:
-    """The kernel in tile IR, or why there is none; what it prints at compile time is dropped."""
-    options = TraceOptions(debug=bound.options.debug)
+    """The kernel in tile IR, or why there is none."""
+    # The interpreter has printed it all, or will.
+    options = TraceOptions(debug=bound.options.debug, quiet=True)
     try:
-        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return trace(kernel, bound.specs, options).function
+        return trace(kernel, bound.specs, options).function
     except TritiumError as refused:
         return refused
     except InternalError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from .compile import CpuKernel, compile_kernel
+from tritium.backends.compiled import CpuKernel
+
+from .compile import compile_kernel
 
 __all__ = ["CpuKernel", "compile_kernel"]

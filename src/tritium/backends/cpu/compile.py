@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tritium.backends import llvm
+from tritium.backends.compiled import CpuKernel
 from tritium.ir.core import Function
 from tritium.passes.origins import alias_pairs, written_parameters
 
@@ -15,28 +15,6 @@ if TYPE_CHECKING:
 from .dump import dump_plans
 from .facts import is_steady
 from .kernel import KernelWriter
-
-
-@dataclass(frozen=True)
-class CpuKernel:
-    """A compiled kernel: ``void entry(ptr arguments, i64 first, i64 last, ptr scratch)``.
-
-    ``arguments`` holds one 8-byte slot a parameter, then the grid's three extents. ``scratch`` is
-    ``scratch_bytes`` of memory of each thread's own, aligned to 64 bytes. ``alias_pairs`` are the
-    parameters whose memory must not overlap (none unless compiled as ``disjoint``), ``written``
-    those that are stored through. ``steady``: a program takes about as long in every launch.
-    ``slow`` counts the places that access memory lane by lane.
-    """
-
-    object: bytes
-    entry: str
-    scratch_bytes: int
-    alias_pairs: tuple[tuple[int, int], ...]
-    written: frozenset[int]
-    steady: bool
-    llvm_ir: str
-    dump: str
-    slow: dict[str, int]
 
 
 def symbol_of(function: Function) -> str:

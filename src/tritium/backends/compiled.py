@@ -1,0 +1,26 @@
+"""What the CPU's backend makes of a kernel; here, so that a cached one needs no backend."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class CpuKernel(NamedTuple):
+    """A compiled kernel: ``void entry(ptr arguments, i64 first, i64 last, ptr scratch)``.
+
+    ``arguments`` holds one 8-byte slot a parameter, then the grid's three extents. ``scratch`` is
+    ``scratch_bytes`` of memory of each thread's own, aligned to 64 bytes. ``alias_pairs`` are the
+    parameters whose memory must not overlap (none unless compiled as ``disjoint``), ``written``
+    those that are stored through. ``steady``: a program takes about as long in every launch.
+    ``slow`` counts the places that access memory lane by lane.
+    """
+
+    object: bytes
+    entry: str
+    scratch_bytes: int
+    alias_pairs: tuple[tuple[int, int], ...]
+    written: frozenset[int]
+    steady: bool
+    llvm_ir: str
+    dump: str
+    slow: dict[str, int]
