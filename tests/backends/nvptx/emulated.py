@@ -141,8 +141,8 @@ def _sqrt(b: Builder, args: Sequence[V]) -> V:
     return b.intrinsic("sqrt", (args[0],))
 
 
-def _saturate(b: Builder, args: Sequence[V]) -> V:
-    x, one = args[0], const(float_, 1.0)
+def _saturated_fma(b: Builder, args: Sequence[V]) -> V:
+    x, one = b.fma(*args), const(float_, 1.0)
     inside = b.select(b.fcmp("ogt", x, zero(float_)), x, zero(float_))
     return b.select(b.fcmp("olt", inside, one), inside, one)
 
@@ -247,7 +247,7 @@ def definitions() -> dict[str, tuple[LType, tuple[LType, ...], Body]]:
         "nvvm.rsqrt.approx.f": (F, (F,), _by_double("rsqrt")),
         "nvvm.sqrt.approx.f": (F, (F,), _sqrt),
         "nvvm.div.full": (F, (F, F), _div),
-        "nvvm.saturate.f": (F, (F,), _saturate),
+        "nvvm.fma.rn.sat.f": (F, (F, F, F), _saturated_fma),
         "nvvm.mulhi.ui": (i32, (i32, i32), _mulhi(32)),
         "nvvm.mulhi.ull": (i64, (i64, i64), _mulhi(64)),
         "nvvm.f2bf16.rn": (B, (F,), _to_bfloat("rtne")),

@@ -175,8 +175,8 @@ def exp(b: Builder, x: V) -> V:
     The whole part n of x * log2(e), limited to 126 on either side, is a factor; f takes all that
     exceeds it, so overflow, underflow and subnormal results come out of one product.
     """
-    limited = b.fma(x, const(float_, _LOG2_E / 252), const(float_, 0.5))
-    limited = _instruction(b, "saturate.f", limited)
+    scaled = const(float_, _LOG2_E / 252), const(float_, 0.5)
+    limited = _instruction(b, "fma.rn.sat.f", x, *scaled)
     # 1.5 * 2**23 + 127, whose sum with n has n + 127 in its low bits.
     magic = 12582912.0 + 127
     shifted = b.fma(limited, const(float_, 252.0), const(float_, magic - 126))
