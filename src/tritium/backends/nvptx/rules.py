@@ -172,14 +172,14 @@ Function = Callable[[Builder, V], V]
 def exp(b: Builder, x: V) -> V:
     """e**x of fp32 by the instruction for 2**f, f the small rest of x * log2(e).
 
-    The whole part n of x * log2(e), limited to 126 on either side, is a factor; f takes all that
-    exceeds it, so overflow, underflow and subnormal results come out of one product.
+    The nearest integer n of x * log2(e), from -126 to 127, is a factor; f takes all that exceeds
+    it, so overflow, underflow and subnormal results come out of one product.
     """
-    scaled = const(float_, _LOG2_E / 252), const(float_, 0.5)
+    scaled = const(float_, _LOG2_E / 253), const(float_, 126 / 253)
     limited = _instruction(b, "fma.rn.sat.f", x, *scaled)
     # 1.5 * 2**23 + 127, whose sum with n has n + 127 in its low bits.
     magic = 12582912.0 + 127
-    shifted = b.fma(limited, const(float_, 252.0), const(float_, magic - 126))
+    shifted = b.fma(limited, const(float_, 253.0), const(float_, magic - 126))
     n = b.fsub(shifted, const(float_, magic))
     f = b.fma(x, const(float_, _LOG2_E), b.fneg(n))
     f = b.fma(x, const(float_, _LOG2_E_REST), f)
