@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import tritium
 from tritium import knobs
+from tritium.backends.nvptx import ptxas
+from tritium.backends.nvptx.target import gpu_target
 from tritium.diagnostics import TritiumError
+
+if TYPE_CHECKING:
+    from tritium.runtime.cuda.devices import Device
 
 _PACKAGES = ("llvmlite", "numpy", "ml_dtypes", "click", "rich", "torch", "triton")
 
@@ -71,11 +78,38 @@ def _cpu() -> Iterator[str]:
 
 
 def _gpu() -> Iterator[str]:
-    import ctypes.util
+    from tritium.runtime.cuda import assembly, devices, library
+    from tritium.runtime.cuda.library import CudaFailure, Unavailable
 
-    found = ctypes.util.find_library("cuda")
-    yield f"NVIDIA driver: {found or 'not found'}"
-    yield "this version of Tritium runs kernels on the CPU only"
+    try:
+        major, minor = devices.driver_version()
+        yield f"NVIDIA driver for CUDA {major}.{minor}: {library.file_name()}"
+        for ordinal in range(devices.count()):
+            yield _device(devices.get(ordinal))
+    except Unavailable as problem:
+        yield f"no GPU: {problem.reason}"
+    except CudaFailure as problem:
+        yield f"the NVIDIA driver fails: {problem}"
+    yield assembly.found()
+    disassembler = ptxas.find("nvdisasm")
+    yield f"nvdisasm at {disassembler}" if disassembler else "no nvdisasm: asm['sass'] needs one"
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        version = torch.version.cuda
+        yield f"torch for CUDA {version}" if version else "torch without CUDA"
+
+
+def _device(device: Device) -> str:
+    major, minor = device.capability
+    try:
+        arch = gpu_target(device.capability).arch
+    except ValueError as problem:
+        arch = str(problem)
+    return (
+        f"{device}: {device.name}, compute capability {major}.{minor} (code for {arch}), "
+        f"{device.multiprocessors} multiprocessors, {device.memory / 2**30:.0f} GiB, "
+        f"{device.most_shared >> 10} KiB of shared memory a block"
+    )
 
 
 def _cache() -> Iterator[str]:
@@ -118,8 +152,6 @@ def _options() -> Iterator[str]:
 
 
 def _check() -> Iterator[tuple[str, bool]]:
-    import time
-
     import numpy as np
 
     from .probe import double
@@ -127,17 +159,36 @@ def _check() -> Iterator[tuple[str, bool]]:
     x = np.arange(1000, dtype=np.float32)
     for name, kernel in (("natively", double), ("in the interpreter", double.interpret)):
         out = np.zeros_like(x)
-        start = time.perf_counter()
-        try:
-            kernel[(4,)](x, out, x.size, BLOCK=256)
-        except TritiumError as problem:
-            yield f"a kernel {name}: {problem.message}", False
-            if problem.help:
-                yield f"  help: {problem.help}", False
-            continue
-        except Exception as problem:  # noqa: BLE001 - reported
-            yield f"a kernel {name}: {type(problem).__name__}: {problem}", False
-            continue
+        yield from _launched(f"a kernel {name}", kernel, x, out, lambda: out)  # noqa: B023
+    from tritium.runtime.cuda import devices
+    from tritium.runtime.cuda.library import CudaFailure, Unavailable
+    from tritium.runtime.cuda.memory import DeviceArray
+
+    with contextlib.suppress(Unavailable, CudaFailure):
+        for ordinal in range(devices.count()):
+            device = devices.get(ordinal)
+            there, result = (DeviceArray(device, each) for each in (x, np.zeros_like(x)))
+            yield from _launched(f"a kernel on {device}", double, there, result, result.numpy)
+
+
+def _launched(
+    what: str, kernel: Any, x: Any, out: Any, result: Callable[[], Any]
+) -> Iterator[tuple[str, bool]]:
+    """Run the kernel of ``probe`` on arrays; how that went, in lines, and whether it was right."""
+    import time
+
+    import numpy as np
+
+    start = time.perf_counter()
+    try:
+        kernel[(4,)](x, out, 1000, BLOCK=256)
+        good = bool((result() == 2 * np.arange(1000)).all())
+    except TritiumError as problem:
+        yield f"{what}: {problem.message}", False
+        if problem.help:
+            yield f"  help: {problem.help}", False
+    except Exception as problem:  # noqa: BLE001 - reported
+        yield f"{what}: {type(problem).__name__}: {problem}", False
+    else:
         taken = (time.perf_counter() - start) * 1e3
-        good = bool(np.array_equal(out, 2 * x))
-        yield f"a kernel {name}: {'right' if good else 'WRONG'}, {taken:.0f} ms", good
+        yield f"{what}: {'right' if good else 'WRONG'}, {taken:.0f} ms", good

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from . import placement
+from .arrays import CPU
 from .compiled import GPUTarget
 
 
@@ -38,23 +40,101 @@ class CpuDriver:
         return True
 
 
+class CudaUtils:
+    """What Triton's ``driver.active.utils`` tells of GPUs."""
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        """Limits, clocks in kHz, the width of the memory's bus in bits."""
+        from .cuda import devices
+
+        return devices.get(device).properties()
+
+
+class CudaDriver:
+    """NVIDIA's GPUs; the current one is torch's, or the first."""
+
+    def __init__(self) -> None:
+        self.utils = CudaUtils()
+
+    def get_current_target(self) -> GPUTarget:
+        """Ten times the compute capability of the current device, and the width of a warp."""
+        from .cuda.code import WARP_SIZE
+
+        major, minor = self.get_device_capability()
+        return GPUTarget("cuda", 10 * major + minor, WARP_SIZE)
+
+    def get_current_device(self) -> int:
+        """Its number."""
+        from .cuda import devices
+
+        return devices.current_ordinal()
+
+    def set_current_device(self, device: int) -> None:
+        """Have torch use another device from here on. Raises AttributeError without torch."""
+        self.get_device_interface().set_device(device)
+
+    def get_current_stream(self, device: int = 0) -> int:
+        """The handle of a device's current stream."""
+        from .cuda import devices
+
+        return devices.current_stream(device)
+
+    def get_device_capability(self, device: int | None = None) -> tuple[int, int]:
+        """The compute capability of a device, by default the current one."""
+        from .cuda import devices
+
+        return devices.get(self.get_current_device() if device is None else device).capability
+
+    def get_device_interface(self) -> Any:
+        """``torch.cuda``; None where torch isn't loaded."""
+        return getattr(sys.modules.get("torch"), "cuda", None)
+
+    def get_active_torch_device(self) -> Any:
+        """torch's device of the current GPU; the text where torch isn't loaded."""
+        torch, name = sys.modules.get("torch"), f"cuda:{self.get_current_device()}"
+        return name if torch is None else torch.device(name)
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        """A tensor that is larger than the cache of the device: 256 MB."""
+        torch = sys.modules["torch"]
+        return torch.empty(1 << 26, dtype=torch.int, device=self.get_active_torch_device())
+
+    def clear_cache(self, cache: Any) -> None:
+        """Have the device's cache hold nothing but that tensor."""
+        cache.zero_()
+
+    def is_active(self) -> bool:
+        """Whether there is a GPU."""
+        from .cuda import devices
+        from .cuda.library import CudaFailure, Unavailable
+
+        try:
+            return devices.count() > 0
+        except (Unavailable, CudaFailure):
+            return False
+
+
 class Driver:
     """The active driver."""
 
     def __init__(self) -> None:
         self._active: Any = None
+        self._cpu, self._cuda = CpuDriver(), CudaDriver()
 
     @property
-    def default(self) -> CpuDriver:
-        """The CPU's."""
-        return CpuDriver()
+    def default(self) -> Any:
+        """Of what ``tritium.set_default_device`` said; else of GPUs where torch can use one.
+
+        Scripts ask for torch's device before they have put anything there.
+        """
+        chosen = placement.chosen()
+        on_cpu = not _torch_has_gpus() if chosen is None else chosen == CPU
+        return self._cpu if on_cpu else self._cuda
 
     @property
     def active(self) -> Any:
-        """The one that was set, or the CPU's."""
-        if self._active is None:
-            self._active = self.default
-        return self._active
+        """The one that was set, or the default."""
+        return self.default if self._active is None else self._active
 
     def set_active(self, driver: Any) -> None:
         """Answer with another driver."""
@@ -63,6 +143,13 @@ class Driver:
     def reset_active(self) -> None:
         """Answer with the default again."""
         self._active = None
+
+
+def _torch_has_gpus() -> bool:
+    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or getattr(cuda, "is_tritium", False):
+        return False
+    return bool(cuda.is_available())
 
 
 driver = Driver()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -140,8 +141,10 @@ class CudaCode(KernelCode):
             return sass.disassemble(self._cubin())
         except FileNotFoundError:
             text = "there is no nvdisasm to show machine code"
-            hint = "install a CUDA toolkit, or set TRITIUM_NVDISASM_PATH"
-            raise error("E0802", text=text, hint=hint) from None
+        except subprocess.CalledProcessError as problem:
+            text = f"nvdisasm can't show the machine code: {problem.stderr.strip()}"
+        hint = "install a CUDA toolkit of these days, or set TRITIUM_NVDISASM_PATH"
+        raise error("E0802", text=text, hint=hint)
 
     def _cubin(self) -> bytes:
         found: bytes = self._first.kernel.cubin

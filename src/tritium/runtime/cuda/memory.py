@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,42 @@ def stream_of(told: int | None) -> int:
 def stream_for_dlpack(ordinal: int) -> int:
     """The current stream of a device, as DLPack names it: 1 is the default stream."""
     return devices.current_stream(ordinal) or devices.LEGACY
+
+
+class DeviceArray:
+    """A copy of a NumPy array in a device's memory, as kernels take it; where there is no torch."""
+
+    def __init__(self, device: Device, array: np.ndarray[Any, Any]) -> None:
+        self.device = device
+        self.shape = array.shape
+        self.dtype = array.dtype
+        held = np.ascontiguousarray(array)
+        self._size = held.nbytes
+        with device.current():
+            self._address = device.cuda.handle("cuMemAlloc_v2", max(1, held.nbytes))
+            device.cuda.cuMemcpyHtoD_v2(self._address, held.ctypes.data, held.nbytes)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self._address, False),
+            "version": 3,
+        }
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A copy in the host's memory, of what is there after all that was launched."""
+        found = np.empty(self.shape, self.dtype)
+        with self.device.current():
+            self.device.cuda.cuCtxSynchronize()
+            self.device.cuda.cuMemcpyDtoH_v2(found.ctypes.data, self._address, self._size)
+        return found
+
+    def free(self) -> None:
+        """Give the memory back."""
+        with self.device.current():
+            self.device.cuda.cuMemFree_v2(self._address)
 
 
 # ---- copies --------------------------------------------------------------------------------------
