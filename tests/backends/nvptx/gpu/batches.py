@@ -6,10 +6,11 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tests.backends.nvptx.gpu import extents
+from tests.backends.cpu import one_op
+from tests.backends.nvptx.gpu import extents, gridded
 from tests.ops.harness import load_operations
 
-from tritium.ir.core import REGISTRY
+from tritium.ir.core import REGISTRY, Function
 from tritium.ir.dtypes import DType
 from tritium.ops.spec import Case, cases_of
 
@@ -33,18 +34,22 @@ EXTENTS = "extents of "
 
 @dataclass(frozen=True)
 class Batch:
-    """Cases of a group, by number, and how they are compiled. ``alone``: one of them only."""
+    """Cases of a group, by number, and how they are compiled. ``alone``: one of them only.
+
+    ``large``: those with many elements, as a grid of programs.
+    """
 
     group: str
     integers: bool
     number: int
+    large: bool = False
     num_warps: int = USUAL_WARPS
     divisibility: int = ALIGNED
     alone: int | None = None
 
     @property
     def name(self) -> str:
-        kind = "-integers" if self.integers else ""
+        kind = ("-integers" if self.integers else "") + ("-large" if self.large else "")
         alone = "" if self.alone is None else f"-case{self.alone}"
         aligned = "" if self.divisibility == ALIGNED else "-unaligned"
         return f"{self.group}{kind}-{self.number}-{self.num_warps}warps{aligned}{alone}"
@@ -52,8 +57,17 @@ class Batch:
     @property
     def cases(self) -> list[Case]:
         start = self.number * BATCH
-        found = grouped(self.group, self.integers)[start : start + BATCH]
+        found = grouped(self.group, self.integers, self.large)[start : start + BATCH]
         return found if self.alone is None else [found[self.alone]]
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        return gridded.grid(self.cases) if self.large else (1, 1, 1)
+
+    def build(self) -> Function:
+        """The kernel in tile IR."""
+        build = gridded.build if self.large else one_op.build
+        return build(self.cases, self.divisibility)
 
     def singly(self) -> list[Batch]:
         """A batch for each of its cases."""
@@ -68,12 +82,16 @@ def is_integral(case: Case) -> bool:
 
 
 @functools.cache
-def grouped(group: str, integers: bool) -> list[Case]:
+def grouped(group: str, integers: bool = False, large: bool = False) -> list[Case]:
     """The cases of an operation, or those of more extents; of integers alone, or all."""
     load_operations()
     mnemonic = group.removeprefix(EXTENTS)
     cases = cases_of(REGISTRY[mnemonic]) if group == mnemonic else extents.cases()[mnemonic]
-    return [case for case in cases if is_integral(case)] if integers else cases
+    return [
+        case
+        for case in cases
+        if gridded.is_large(case) == large and (not integers or is_integral(case))
+    ]
 
 
 def groups() -> list[str]:
@@ -82,22 +100,22 @@ def groups() -> list[str]:
     return mnemonics + [EXTENTS + name for name in sorted(extents.cases())]
 
 
-def cut(group: str, integers: bool) -> int:
-    """How many batches there are of a group."""
-    return -(-len(grouped(group, integers)) // BATCH)
+def cut(group: str, integers: bool) -> Iterator[Batch]:
+    """The batches of a group, with the usual warps."""
+    for large in (False, True):
+        for number in range(-(-len(grouped(group, integers, large)) // BATCH)):
+            yield Batch(group, integers, number, large)
 
 
 def plan() -> Iterator[Batch]:
     """Every case with the usual warps; the integers' with others too, and a share of the rest."""
     turn = 0
     for group in groups():
-        for number in range(cut(group, False)):
-            yield Batch(group, False, number)
-        for number in range(cut(group, True)):
-            for num_warps in INTEGER_WARPS:
-                yield Batch(group, True, number, num_warps)
-        for number in range(cut(group, False)):
+        yield from cut(group, False)
+        for batch in cut(group, True):
+            yield from (replace(batch, num_warps=num_warps) for num_warps in INTEGER_WARPS)
+        for batch in cut(group, False):
             turn += 1
             if turn % OTHER_SHARE == 0:
                 num_warps = OTHER_WARPS[turn // OTHER_SHARE % len(OTHER_WARPS)]
-                yield Batch(group, False, number, num_warps, divisibility=1)
+                yield replace(batch, num_warps=num_warps, divisibility=1)

@@ -14,7 +14,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from tests.backends.cpu import one_op
 from tests.backends.nvptx.gpu.batches import Batch
 
 from tritium.backends.nvptx import ptxas
@@ -78,8 +77,7 @@ def compiled(function: Function, arch: str, num_warps: int, disjoint: bool = Tru
 
 
 def compile_batch(batch: Batch, arch: str) -> Code:
-    function = one_op.build(batch.cases, batch.divisibility)
-    return compiled(function, arch, batch.num_warps)
+    return compiled(batch.build(), arch, batch.num_warps)
 
 
 def work(

@@ -100,8 +100,14 @@ class LaunchImage(Image):
 class CaseImage(LaunchImage):
     """The memory of a kernel of cases (``one_op.build``): its parameters, and buffers."""
 
-    def __init__(self, cases: Sequence[Case], aligned: bool = True) -> None:
+    def __init__(
+        self,
+        cases: Sequence[Case],
+        aligned: bool = True,
+        grid: tuple[int, int, int] = (1, 1, 1),
+    ) -> None:
         super().__init__(aligned)
+        self.grid = grid
         self.outcomes: list[list[int]] = []
         for case in cases:
             buffers = {name: self.add(data) for name, data in case_buffers(case).items()}

@@ -24,10 +24,12 @@ class Executor(Protocol):
         """The image then holds what the kernel left. Raises Fault."""
 
 
-def run_part(executor: Executor, part: Part, aligned: bool) -> list[str]:
+def run_part(
+    executor: Executor, part: Part, aligned: bool, grid: tuple[int, int, int] = (1, 1, 1)
+) -> list[str]:
     """What is wrong with the results of a kernel, a line a case. Raises Fault."""
     assert part.code is not None
-    image = CaseImage(part.cases, aligned)
+    image = CaseImage(part.cases, aligned, grid)
     executor.run(part.code, image)
     wrong = differences(part.cases, image)
     damage = image.damage()
@@ -57,7 +59,7 @@ def run_batch(
             wrong.append(f"{labels(part.cases)}: {part.problem}")
             continue
         try:
-            wrong += run_part(executor, part, batch.divisibility == ALIGNED)
+            wrong += run_part(executor, part, batch.divisibility == ALIGNED, batch.grid)
         except Fault as fault:
             if len(part.cases) == 1:
                 wrong.append(f"{labels(part.cases)}: {fault}")

@@ -31,25 +31,25 @@ ARCH = "sm_90a"
 
 SAMPLE = (
     Batch("arith.add", False, 0),
-    Batch("cast.convert", False, 9),
+    Batch("cast.convert", False, 3),
     Batch("math.exp", False, 0),
     Batch("memory.load", False, 1),
     Batch("memory.store", False, 0),
-    Batch("memory.store", False, 2, 1),
+    Batch("memory.store", False, 2, num_warps=1),
     Batch("reduce.sum", False, 0),
-    Batch("reduce.sum", False, 6, 8),
+    Batch("reduce.sum", False, 6, num_warps=8),
     Batch("reduce.reduce", False, 2),
-    Batch("reduce.reduce", False, 12, 8),
+    Batch("reduce.reduce", False, 12, num_warps=8),
     Batch("reduce.reduce", False, 20),
     Batch(EXTENTS + "reduce.sum", False, 3),
-    Batch(EXTENTS + "reduce.max", False, 5, 8),
+    Batch(EXTENTS + "reduce.max", False, 5, num_warps=8),
     Batch("shape.trans", False, 0),
-    Batch(EXTENTS + "shape.trans", False, 0, 8),
+    Batch(EXTENTS + "shape.trans", False, 0, num_warps=8),
     Batch(EXTENTS + "shape.reshape", False, 0),
-    Batch(EXTENTS + "shape.broadcast", False, 0, 2),
+    Batch(EXTENTS + "shape.broadcast", False, 0, num_warps=2),
     Batch("dot.dot", False, 1),
     Batch(EXTENTS + "dot.dot", False, 1),
-    Batch(EXTENTS + "dot.dot", False, 3, 8),
+    Batch(EXTENTS + "dot.dot", False, 3, num_warps=8),
 )
 
 
@@ -80,7 +80,7 @@ def run_sample(file: Path) -> int:
     wrong = []
     made: list[tuple[Batch, Code]] = pickle.loads(file.read_bytes())
     for batch, code in made:
-        image = CaseImage(batch.cases)
+        image = CaseImage(batch.cases, grid=batch.grid)
         context.run(code, image)
         with np.errstate(all="ignore"):
             wrong += differences(batch.cases, image)

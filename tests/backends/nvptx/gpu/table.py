@@ -47,7 +47,7 @@ def table() -> list[Case]:
         if group.startswith(EXTENTS):
             continue
         kinds: dict[Hashable, Case] = {}
-        for case in grouped(group, False):
+        for case in [*grouped(group), *grouped(group, large=True)]:
             kinds.setdefault(kind(case), case)
         found += [small(case) for case in kinds.values()]
     return found

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 from tests.backends.cpu import one_op
-from tests.backends.nvptx.gpu import batches, compiling
+from tests.backends.nvptx.gpu import batches, compiling, gridded
 from tests.backends.nvptx.gpu.batches import BATCH, Batch
 from tests.backends.nvptx.gpu.compiling import Code, Failed, Farm, Part
 from tests.backends.nvptx.gpu.device import Fault
@@ -106,6 +106,14 @@ def test_every_case_is_planned_and_integers_with_every_number_of_warps() -> None
         assert all(batches.is_integral(case) for b in integers for case in b.cases)
 
 
+def test_large_cases_are_grids_of_programs() -> None:
+    batch = Batch("arith.add", False, 0, large=True)
+    extents = {gridded.extent(case) for case in batch.cases}
+    assert batch.grid == (-(-max(extents) // gridded.BLOCK), 1, 1)
+    assert min(extents) > gridded.MANY
+    assert not any(gridded.is_large(case) for case in Batch("arith.add", False, 0).cases)
+
+
 def test_further_extents_have_meanings() -> None:
     with np.errstate(all="ignore"):
         for cases in batches.extents.cases().values():
@@ -117,7 +125,7 @@ def test_further_extents_have_meanings() -> None:
 
 
 def test_a_kernel_that_faults_is_run_case_by_case() -> None:
-    batch = Batch("arith.add", False, 0)
+    batch = Batch("memory.load", False, 0)
     asked: list[int] = []
 
     class Faulty:
@@ -132,7 +140,7 @@ def test_a_kernel_that_faults_is_run_case_by_case() -> None:
 
 
 def test_a_case_that_does_not_compile_is_named_and_the_others_run() -> None:
-    batch = Batch("arith.add", False, 0)
+    batch = Batch("memory.load", False, 0)
     bad = batch.cases[3]
 
     def compile_one(one: Batch) -> Code:
