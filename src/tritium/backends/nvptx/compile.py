@@ -10,6 +10,7 @@ from tritium.backends import llvm
 from tritium.ir.core import Function
 from tritium.passes.origins import alias_pairs, written_parameters
 
+from . import codegen
 from .kernel import Writer
 from .target import GpuTarget
 
@@ -77,11 +78,8 @@ def compile_kernel(
     writer = write_module(function, target, num_warps=num_warps, disjoint=disjoint, times=times)
     with llvm.timed(times, "emit"):
         text = writer.module.text()
-    module = llvm.optimise(text, target.llvm, times)
-    with llvm.timed(times, "codegen"):
-        ptx = llvm.assembly(module)
     return GpuKernel(
-        ptx=ptx,
+        ptx=codegen.to_ptx(text, target, times),
         entry=entry_name(function),
         num_warps=num_warps,
         shared_bytes=writer.shared.total,
