@@ -11,9 +11,7 @@ import glob
 import os
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -127,6 +125,9 @@ def describe(path: str) -> Assembler:
 
 
 def _output(path: str, flag: str) -> str:
+    # Not loaded by a warm start, which runs no assembler.
+    import subprocess
+
     done = subprocess.run(
         [path, flag], capture_output=True, text=True, timeout=_SECONDS, check=False
     )
@@ -138,6 +139,9 @@ def _output(path: str, flag: str) -> str:
 
 def assemble(path: str, ptx: str, arch: str, options: Sequence[str] = ()) -> Assembly:
     """Machine code for an architecture. Raises ``AssemblerError``; OSError where it doesn't run."""
+    import subprocess
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="tritium-ptxas-") as folder:
         source, result = (os.path.join(folder, f"kernel.{each}") for each in ("ptx", "cubin"))
         with open(source, "w", encoding="utf-8") as stream:

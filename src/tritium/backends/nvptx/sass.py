@@ -10,8 +10,6 @@ import bisect
 import collections
 import os
 import struct
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -181,15 +179,20 @@ def _program(
 
 
 def disassemble(cubin: bytes) -> str:
-    """Machine code as text. Raises FileNotFoundError where there is no nvdisasm."""
+    """Machine code as text. Raises OSError where there is no nvdisasm, or none that reads it."""
+    import subprocess
+    import tempfile
+
     path = ptxas.find("nvdisasm")
     if path is None:
-        raise FileNotFoundError("nvdisasm")
+        raise FileNotFoundError("there is no nvdisasm to show machine code")
     with tempfile.TemporaryDirectory(prefix="tritium-sass-") as folder:
         file = os.path.join(folder, "kernel.cubin")
         with open(file, "wb") as stream:
             stream.write(cubin)
         done = subprocess.run(
-            [path, "-c", file], capture_output=True, text=True, timeout=_SECONDS, check=True
+            [path, "-c", file], capture_output=True, text=True, timeout=_SECONDS, check=False
         )
+    if done.returncode:
+        raise OSError(f"nvdisasm can't show the machine code: {done.stderr.strip()}")
     return done.stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -139,12 +138,9 @@ class CudaCode(KernelCode):
     def _sass(self) -> str:
         try:
             return sass.disassemble(self._cubin())
-        except FileNotFoundError:
-            text = "there is no nvdisasm to show machine code"
-        except subprocess.CalledProcessError as problem:
-            text = f"nvdisasm can't show the machine code: {problem.stderr.strip()}"
-        hint = "install a CUDA toolkit of these days, or set TRITIUM_NVDISASM_PATH"
-        raise error("E0802", text=text, hint=hint)
+        except OSError as problem:
+            hint = "install a CUDA toolkit of these days, or set TRITIUM_NVDISASM_PATH"
+            raise error("E0802", text=str(problem), hint=hint) from None
 
     def _cubin(self) -> bytes:
         found: bytes = self._first.kernel.cubin
