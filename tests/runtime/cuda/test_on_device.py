@@ -17,7 +17,10 @@ from tritium.runtime.driver import driver
 
 pytestmark = pytest.mark.gpu
 SCRIPT = pathlib.Path(__file__).parents[3] / "scripts" / "gpu_smoke.py"
-STEPS = [
+STEPS = (
+    *("driver", "assemblers", "ptx", "kernel", "native"),
+    *("streams", "graph", "threads", "copies", "errors"),
+)
     "driver",
     "assemblers",
     "ptx",
