@@ -7,10 +7,11 @@ or more sinks. See ``design/0003-nests.md``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tritium.diagnostics import InternalError
-from tritium.ir.core import Block, Effects, Op, Value
+from tritium.ir.core import Block, Op, Value
 from tritium.ops import control, dot, memory
 from tritium.ops.shape import Reshape
 from tritium.passes.origins import may_alias
@@ -33,9 +34,12 @@ from .sinks import (
     default_lane,
     transposed_axis,
 )
+from .writers import Writers
 
 CHEAP = 6
 """Weight up to which an element is computed again rather than stored."""
+LONG = 64
+"""Weight from which on an element is stored without asking how the loops lie."""
 
 
 @dataclass(eq=False)
@@ -46,18 +50,28 @@ class Group:
     block: int | None = None
     """The number of the outer loop that runs in blocks of rows, transposed in registers."""
     subnests: list[list[Sink]] = field(default_factory=list)
+    stores: list[Sink] = field(default_factory=list)
+    _makers: dict[Value, tuple[int, Sink]] = field(default_factory=dict)
 
     @property
     def sinks(self) -> list[Sink]:
         return [sink for subnest in self.subnests for sink in subnest]
 
+    def add(self, sink: Sink, subnest: list[Sink] | None) -> None:
+        """Put a sink into the last subnest, or (None) into a new one."""
+        if subnest is None:
+            self.subnests.append([sink])
+        else:
+            subnest.append(sink)
+        if sink.store is not None:
+            self.stores.append(sink)
+        number = len(self.subnests) - 1
+        for value in sink.results:
+            self._makers.setdefault(value, (number, sink))
+
     def producer(self, value: Value) -> tuple[int, Sink] | None:
         """The sink of this group that makes ``value``, with the number of its subnest."""
-        for number, subnest in enumerate(self.subnests):
-            for sink in subnest:
-                if value in sink.results:
-                    return number, sink
-        return None
+        return self._makers.get(value)
 
 
 @dataclass(eq=False)
@@ -149,6 +163,7 @@ class Planner:
     def run(self) -> BlockPlan:
         self._inherent()
         self._keep_required()
+        self._keep_long()
         self._keep_changed_loads()
         self._keep_shared()
         plan = BlockPlan(self.block, self._steps(), self.stored, self.kept, self.reasons)
@@ -233,11 +248,12 @@ class Planner:
         elif self._weight(value) > CHEAP:
             self._keep(value, "it is costly and used inside a loop or branch")
 
-    def _weight(self, value: Value) -> int:
+    def _weight(self, value: Value, most: int = CHEAP) -> int:
+        """What an element costs: exactly up to ``most``, else some number above that."""
         seen: set[Value] = set()
         total = 0
         todo = [value]
-        while todo:
+        while todo and total <= most:
             each = todo.pop()
             op = each.defining_op
             if each in seen or not each.shape or op is None:
@@ -264,12 +280,9 @@ class Planner:
         size = store.value.scalar.itemsize
         return injective(pointer, self.strides, size)
 
-    def _writers(self) -> list[Op]:
-        return [op for op in self.block.ops if writes_memory(op)]
-
     def _keep_changed_loads(self) -> None:
         """Loads whose memory may be written between them and the place that uses them."""
-        writers = self._writers()
+        writers = Writers(self.block, self.disjoint)
         for _ in range(2):
             for sink in self._sinks():
                 for load in list(sink.reads):
@@ -277,20 +290,47 @@ class Planner:
                     if cause:
                         self._keep(load.result, cause)
 
-    def _changed(self, load: memory.Load, sink: Sink, writers: list[Op]) -> str:
+    def _changed(self, load: memory.Load, sink: Sink, writers: Writers) -> str:
         start = self.position.get(load, -1)
-        for writer in writers:
-            at = self.position[writer]
-            if not start < at <= sink.position:
-                continue
+        for writer in writers.between(load.pointer, start, sink.position):
             if not isinstance(writer, memory.Store):
                 return "a loop that may write its memory stands before its use"
-            if not self._conflict(load.pointer, writer.pointer):
-                continue
             if sink.store is writer and self._in_place(load, sink, sink):
                 continue
             return "a store that may overlap it stands before its use"
         return ""
+
+    def _keep_long(self) -> None:
+        """Values far down a chain that loops before and after a reduction, or an effect, read.
+
+        These can't share a loop. Without them each sink of a long chain would be followed back to
+        its beginning.
+        """
+        spans: dict[Value, tuple[int, int]] = {}
+        """The least and the greatest stage of the sinks that read a value."""
+        for op, stage in reversed([*zip(self.block.ops, self._stages())]):
+            found = [spans[result] for result in op.results if result in spans]
+            if op.family == "reduce" or not op.results:
+                found = [(stage, stage)]
+            for operand in op.operands if found else ():
+                both = [*found, spans.get(operand, found[0])]
+                spans[operand] = min(each[0] for each in both), max(each[1] for each in both)
+        for value, (least, most) in reversed(spans.items()):
+            if least < most and self._weight(value, LONG) > LONG:
+                self._keep(value, "it is costly and several loops read it")
+
+    def _stages(self) -> Iterator[int]:
+        """A number for each operation: sinks whose numbers differ can't share a loop.
+
+        How many reductions stand one after the other before it, and how many effects.
+        """
+        depths: dict[Value, int] = {}
+        effects = 0
+        for op in self.block.ops:
+            depth = max((depths.get(operand, 0) for operand in op.operands), default=0)
+            depths.update(dict.fromkeys(op.results, depth + (op.family == "reduce")))
+            yield depth + effects
+            effects += bool(op.regions or (self._is_plain(op) and op.effects))
 
     def _keep_shared(self) -> None:
         """Costly values that several subnests would compute again."""
@@ -407,11 +447,9 @@ class Planner:
         if group is None:
             group = self._current = Group(sink.outer_extents, _blocked_loop(sink))
         target = self._same_loop(group, sink)
+        group.add(sink, target)
         if target is None:
-            group.subnests.append([sink])
             self._subnests.append(group.subnests[-1])
-        else:
-            target.append(sink)
         self._pending.update(sink.results)
 
     def _refusal(self, group: Group, sink: Sink) -> str:
@@ -422,7 +460,7 @@ class Planner:
             made = group.producer(value)
             if made is not None and not self._same_row(made[1], value, point):
                 return "it reads other rows of a stored tile"
-        for other in group.sinks:
+        for other in group.stores if sink.store is None else group.sinks:
             if self._memory_conflict(other, sink):
                 return "memory accesses may overlap"
         return ""
@@ -471,10 +509,3 @@ class Planner:
 
 def _blocked_loop(sink: Sink) -> int | None:
     return None if sink.block is None else sink.outer.index(sink.block)
-
-
-def writes_memory(op: Op) -> bool:
-    """Whether an operation, or one inside it, writes memory."""
-    if op.effects & Effects.WRITES:
-        return True
-    return any(writes_memory(inner) for each in op.regions for inner in each.ops)
