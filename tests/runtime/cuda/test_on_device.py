@@ -21,17 +21,6 @@ STEPS = (
     *("driver", "assemblers", "ptx", "kernel", "native"),
     *("streams", "graph", "threads", "copies", "errors"),
 )
-    "driver",
-    "assemblers",
-    "ptx",
-    "kernel",
-    "native",
-    "streams",
-    "graph",
-    "threads",
-    "copies",
-    "errors",
-]
 
 
 @pytest.fixture(scope="module")
