@@ -206,8 +206,9 @@ class BuilderCore:
         *,
         side_effects: bool = False,
         attributes: str = "",
+        pure: bool = False,
     ) -> V:
-        """Inline assembly with LLVM's constraint string."""
+        """Inline assembly with LLVM's constraint string; ``pure`` as in ``call``."""
         escaped = "".join(f"\\{ord(c):02X}" if c in '"\\' or ord(c) < 32 else c for c in text)
         inner = ", ".join(str(arg) for arg in args)
         effects = "sideeffect " if side_effects else ""
@@ -216,7 +217,7 @@ class BuilderCore:
         if result is void:
             self.line(line)
             return V("", void)
-        return self.value(result, line)
+        return self.pure(result, line) if pure else self.value(result, line)
 
     # Lanes and aggregates.
 

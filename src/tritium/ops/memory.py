@@ -378,9 +378,14 @@ def load(
 
     Lanes whose ``mask`` (int1) is false read no memory: they give ``other``, cast to the element
     type, or 0. Mask and other are broadcast to the pointer's shape; a larger mask broadcasts the
-    pointer, unless that is a scalar. ``cache_modifier`` (ca, cg, cs, cv, wb, wt),
-    ``eviction_policy`` (evict_first, evict_last, evict_normal) and ``volatile`` change no result.
-    ``boundary_check`` and ``padding_option`` belong to block pointers.
+    pointer, unless that is a scalar. ``boundary_check`` and ``padding_option`` belong to block
+    pointers.
+
+    No option changes a result. On NVIDIA GPUs ``cache_modifier`` (ca, cg, cs, cv; wb and wt are for
+    stores and say nothing here) is the instruction's cache operator, ``eviction_policy``
+    (evict_first, evict_last; evict_normal is the default) its priority in L2, and in L1 too where
+    there is no cache operator. A ``volatile`` load ignores both. What is volatile or cv is read
+    once, for all threads, also where several hold the element.
 
     Raises E0601 without a pointer, E0602 for a mask that isn't int1, E0603 where shapes don't fit,
     E0604 for ``other`` without a mask, E0606 for an unknown option, E0607 for options of block
@@ -431,8 +436,8 @@ def store(
     """Write ``value`` to ``pointer`` in the lanes whose ``mask`` (int1) is true.
 
     ``value`` is cast to the element type; it and the mask are broadcast to the pointer's shape.
-    Where lanes share an address, any one of them wins. ``cache_modifier`` and ``eviction_policy``
-    as in ``load``.
+    Where lanes share an address, any one of them wins. ``cache_modifier`` (wb, cg, cs, wt; ca and
+    cv are for loads and say nothing here) and ``eviction_policy`` as in ``load``.
 
     Raises E0601 without a pointer, E0602 for a mask that isn't int1, E0603 where shapes don't fit,
     E0605 for a pointer to const, E0606 for an unknown option, E0607 for an option of block

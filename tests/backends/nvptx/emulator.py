@@ -12,8 +12,9 @@ Every thread of a block has a stack of its own and runs until it waits for other
 shuffle, a vote. Warps and lanes are taken in an order that ``seed`` determines, each as far as it
 can go, so that missing barriers show. Beyond that every access of shared memory is recorded, and
 ``launch`` raises ``RaceError`` where two threads meet in a byte, one of them storing, without a
-barrier between. Shared memory holds garbage when a block starts. ``Deadlock`` is raised where not
-all threads of a warp or block come to a barrier, or to the same one.
+barrier between; of global memory too with ``global_races``, when elements of one store must have
+addresses of their own. Shared memory holds garbage when a block starts. ``Deadlock`` is raised
+where not all threads of a warp or block come to a barrier, or to the same one.
 
 ``barriers`` counts the block's barriers of the last launch that its first thread passed,
 ``warp_barriers`` those of its warp, ``shuffles`` its shuffles.
@@ -35,7 +36,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from tests.backends.nvptx import emulated
+from tests.backends.nvptx import emulated, emulated_asm
 from tests.backends.nvptx.emulated import (
     BARRIER,
     DONE,
@@ -58,6 +59,7 @@ STACK_BYTES = 256 * 1024
 CONTEXT_BYTES = 8192
 LOG_ENTRIES = 1 << 20
 GARBAGE = 0xA7
+SHARED_SPACE, GLOBAL_SPACE = 0, 1
 
 _RUNTIME = """
 @emu.main = global [8192 x i8] zeroinitializer, align 64
@@ -80,10 +82,20 @@ define internal i64 @emu.yield(i64 %kind, i64 %a, i64 %b, i64 %c, i64 %d) noinli
   %result = load volatile i64, ptr getelementptr (i8, ptr @emu.event, i64 40)
   ret i64 %result
 }
-define internal void @emu.access(ptr addrspace(3) %address, i64 %what) noinline {
+define internal void @emu.access3(ptr addrspace(3) %address, i64 %what) noinline {
   %base = ptrtoint ptr addrspace(3) @smem to i64
   %number = ptrtoint ptr addrspace(3) %address to i64
   %offset = sub i64 %number, %base
+  call void @emu.note(i64 %offset, i64 %what)
+  ret void
+}
+define internal void @emu.access1(ptr addrspace(1) %address, i64 %what) noinline {
+  %number = ptrtoint ptr addrspace(1) %address to i64
+  %marked = or i64 %what, 131072
+  call void @emu.note(i64 %number, i64 %marked)
+  ret void
+}
+define internal void @emu.note(i64 %offset, i64 %what) noinline {
   %log = load volatile ptr, ptr @emu.log
   %count = load volatile i64, ptr @emu.logged
   %full = icmp uge i64 %count, LIMIT
@@ -135,7 +147,7 @@ def unsupported() -> str | None:
 
 _ACCESS = re.compile(
     r"^  (?:%\S+ = )?(?P<kind>load|store) (?:volatile )?(?P<type><[^>]*>|\S+?)"
-    r"(?:,| (?P<value>.+),) ptr addrspace\(3\) (?P<address>[^\s,]+)",
+    r"(?:,| (?P<value>.+),) ptr addrspace\((?P<space>[13])\) (?P<address>[^\s,]+)",
     re.M,
 )
 _SIZES = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8}
@@ -152,8 +164,9 @@ def _size(type_: str) -> int:
 
 def _logged(match: re.Match[str]) -> str:
     what = _size(match["type"]) | (1 << 16 if match["kind"] == "store" else 0)
-    address = match["address"]
-    return f"  call void @emu.access(ptr addrspace(3) {address}, i64 {what})\n{match[0]}"
+    space, address = match["space"], match["address"]
+    note = f"  call void @emu.access{space}(ptr addrspace({space}) {address}, i64 {what})"
+    return f"{note}\n{match[0]}"
 
 
 def _split(text: str) -> list[str]:
@@ -195,6 +208,7 @@ def for_host(text: str) -> str:
 
     Raises AssertionError for an intrinsic that isn't defined.
     """
+    text = emulated_asm.replaced(text)
     names = set(re.findall(r"@llvm\.([\w.]+)\(", text))
     defined = emulated.definitions()
     replaced = sorted(name for name in names if name in defined)
@@ -213,7 +227,7 @@ def translate(text: str, entry: str) -> str:
     text = re.sub(r"^define ptx_kernel void", "define void", text, flags=re.M)
     shared = f"@smem = addrspace(3) global [{SHARED_BYTES} x i8] zeroinitializer, align 1024"
     text, found = re.subn(r"^@smem = .*$", shared, text, flags=re.M)
-    text = _ACCESS.sub(_logged, text)
+    text = _ACCESS.sub(_logged, emulated_asm.replaced(text))
     parts = [for_host(text), _start(text, entry)]
     return _without_doubles("\n".join([*([] if found else [shared]), _RUNTIME, *parts]))
 
@@ -339,6 +353,7 @@ class Emulator:
         *,
         seed: int = 0,
         races: bool = True,
+        global_races: bool = False,
     ) -> None:
         """Run every block of the grid, one after the other. Raises as the module's text says."""
         assert len(arguments) == len(self.types), f"{len(self.types)} arguments are needed"
@@ -347,14 +362,17 @@ class Emulator:
         grid = (*grid, 1, 1)[:3]
         random_order = random.Random(seed)
         for index in itertools.product(*map(range, reversed(grid))):
-            self._run(tuple(reversed(index)), tuple(grid), random_order, races)
+            self._run(tuple(reversed(index)), tuple(grid), random_order)
+            if races:
+                self._check_shared()
+            if global_races:
+                _check_bytes(self.accesses(GLOBAL_SPACE))
 
     def _run(
         self,
         block: tuple[int, ...],
         grid: tuple[int, ...],
         order: random.Random,
-        races: bool,
     ) -> None:
         count = self.num_warps * LANES
         ctypes.memset(self._shared, GARBAGE, SHARED_BYTES)
@@ -370,8 +388,6 @@ class Emulator:
                 self._advance(warp, epoch, order)
             self._pass_barrier(threads)
             epoch += 1
-        if races:
-            self._check_races()
 
     def _fresh(self, number: int) -> Thread:
         libc = _libc()
@@ -447,28 +463,38 @@ class Emulator:
 
     # Races.
 
-    def accesses(self) -> np.ndarray:
-        """What the last block did in shared memory: offset, bytes (65536 added for a store), epoch
-        (barriers of the block above bit 32, of the warp below), thread; in the order of the run."""
-        count = min(self._logged.value, LOG_ENTRIES)
-        return self._log[:count]
+    def accesses(self, space: int = SHARED_SPACE) -> np.ndarray:
+        """What the last block did in a kind of memory: offset (in global memory the address), bytes
+        (65536 added for a store), epoch (barriers of the block above bit 32, of the warp below),
+        thread; in the order of the run."""
+        assert self._logged.value < LOG_ENTRIES, "too many accesses to record"
+        log = self._log[: self._logged.value]
+        log = log[log[:, 1] >> 17 == space]
+        log[:, 1] &= 0x1FFFF
+        return log
 
-    def _check_races(self) -> None:
+    def _check_shared(self) -> None:
         log = self.accesses()
-        if not len(log):
-            return
         sizes = log[:, 1] & 0xFFFF
         if (log[:, 0] < 0).any() or (log[:, 0] + sizes > SHARED_BYTES).any():
             raise EmulatorError("an access outside shared memory")
         if (log[:, 0] % sizes).any():
             raise EmulatorError("an access of shared memory that is not aligned to its size")
-        rows = np.repeat(np.arange(len(log)), sizes)
-        within = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        byte, stores = log[rows, 0] + within, log[rows, 1] >> 16
-        epochs, threads = log[rows, 2], log[rows, 3]
-        _check_groups([epochs >> 32, byte], threads // LANES, stores, "warps")
-        keys = [epochs >> 32, byte, threads // LANES, epochs & 0xFFFFFFFF]
-        _check_groups(keys, threads, stores, "threads of a warp")
+        _check_bytes(log)
+
+
+def _check_bytes(log: np.ndarray) -> None:
+    """Raises RaceError where accesses of a block meet."""
+    if not len(log):
+        return
+    sizes = log[:, 1] & 0xFFFF
+    rows = np.repeat(np.arange(len(log)), sizes)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    byte, stores = log[rows, 0] + within, log[rows, 1] >> 16
+    epochs, threads = log[rows, 2], log[rows, 3]
+    _check_groups([epochs >> 32, byte], threads // LANES, stores, "warps")
+    keys = [epochs >> 32, byte, threads // LANES, epochs & 0xFFFFFFFF]
+    _check_groups(keys, threads, stores, "threads of a warp")
 
 
 def _check_groups(keys: list[np.ndarray], who: np.ndarray, stores: np.ndarray, what: str) -> None:
@@ -486,7 +512,7 @@ def _check_groups(keys: list[np.ndarray], who: np.ndarray, stores: np.ndarray, w
         first = bad[0]
         byte = sorted_keys[1, starts[first]]
         raise RaceError(
-            f"{what} {lowest[first]} and {highest[first]} meet at byte {byte} of shared memory, "
+            f"{what} {lowest[first]} and {highest[first]} meet at byte {byte} without waiting, "
             f"{len(bad)} bytes in all"
         )
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import tritium.language as tl
 from tritium import passes
+from tritium.backends.nvptx import ptxas
 from tritium.frontend import trace
 from tritium.frontend.specialize import ConstantSpec, PointerSpec, ScalarSpec, Spec
 from tritium.ir.core import Function
@@ -21,10 +24,18 @@ def number(dtype: DType = int32, divisible: bool = True) -> ScalarSpec:
     return ScalarSpec(dtype, divisible)
 
 
+def ptxas_or_skip() -> str:
+    """The assembler; skips the test where there is none."""
+    path = ptxas.find("ptxas")
+    if path is None:
+        pytest.skip("ptxas is not installed")
+    return path
+
+
 def traced(kernel: DeviceFunction, **given: Any) -> Function:
-    """A kernel in tile IR after the default passes; plain ints are compile-time constants."""
+    """A kernel in tile IR after the default passes; plain numbers and strings are constants."""
     specs: dict[str, Spec] = {
-        name: ConstantSpec(value) if isinstance(value, int) else value
+        name: ConstantSpec(value) if isinstance(value, (int, str)) else value
         for name, value in given.items()
     }
     function = trace(kernel, specs).function

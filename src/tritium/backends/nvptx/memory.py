@@ -24,7 +24,8 @@ from tritium.backends.emit import (
 from tritium.ir.types import element
 from tritium.ops import memory
 
-from .layouts import LANE, REGISTER, WARP, Holding, LinearLayout
+from .access import is_shared_once, load_words, store_words
+from .layouts import LANE, REGISTER, THREADS_PER_WARP, WARP, Holding, LinearLayout
 from .positions import holdings
 from .values import Held
 
@@ -41,18 +42,22 @@ def load_tile(writer: Writer, op: memory.Load) -> Held:
     kept = holdings(op.pointer.shape, layout)
     scalar = element(op.pointer.type)
     registers: list[V | None] = [None] * layout.input_extent(REGISTER)
+    first_copy = _first_copy(writer, layout) if is_shared_once(op) else None
     plan = []
     for group in vectors.groups:
         wanted = [register for register in group if kept[register] is not Holding.PADDING]
         if wanted:
             first = group[0]
             address = _address(writer, op, layout, first)
-            plan.append((group, address, _predicate(writer, op, layout, first)))
+            predicate = _both(writer, first_copy, _predicate(writer, op, layout, first))
+            plan.append((group, address, predicate))
     for group, address, predicate in plan:
         others = [_other(writer, op, layout, register) for register in group]
         loaded = load(writer, op, register_type(scalar), address, predicate, others)
         for register, each in zip(group, loaded, strict=True):
             registers[register] = each
+    if first_copy is not None:
+        registers = _handed_over(writer, layout, registers)
     return Held(op.result.type, layout, tuple(registers))
 
 
@@ -61,7 +66,7 @@ def store_tile(writer: Writer, op: memory.Store) -> None:
     access = writer.homes.accesses[op]
     layout, vectors = access.layout, access.vectors
     kept = holdings(op.pointer.shape, layout)
-    first_copy = _is_first(writer, layout)
+    first_copy = _first_copy(writer, layout)
     for group in vectors.groups:
         if all(kept[register] is Holding.PADDING for register in group):
             continue
@@ -79,7 +84,7 @@ def load_scalar(writer: Writer, op: memory.Load) -> V:
     mask = scalars[op.mask] if op.mask is not None else None
     type_ = register_type(element(op.pointer.type))
     other = scalars[op.other] if op.other is not None else zero(type_)
-    if op.volatile:
+    if is_shared_once(op):
         return _by_one_thread(writer, op, type_, address, mask, other)
     return load(writer, op, type_, address, mask, [other])[0]
 
@@ -127,9 +132,39 @@ def _both(writer: Writer, left: V | None, right: V | None) -> V | None:
     return writer.b.and_(left, right)
 
 
-def _is_first(writer: Writer, layout: LinearLayout) -> V | None:
+def _copies(layout: LinearLayout) -> int:
+    """The bits of a thread's number that don't matter to what it holds."""
+    return layout.copies(LANE) | layout.copies(WARP) << layout.input_bits(LANE)
+
+
+def _handed_over(
+    writer: Writer, layout: LinearLayout, registers: Sequence[V | None]
+) -> list[V | None]:
+    """What the first thread of those that hold the same elements has, for all of them."""
+    b = writer.b
+    held = [value for value in registers if value is not None]
+    size = max(8, memory_type(held[0].type).bits) // 8 if not held[0].type.is_pointer else 8
+    threads = writer.num_warps * THREADS_PER_WARP
+    thread = writer.threads.thread
+    owner = b.and_(thread, const(i32, threads - 1 - _copies(layout)))
+    with writer.shared.scratch(size * threads * len(held)) as scratch:
+        own, first = (b.mul(each, const(i32, size * len(held))) for each in (thread, owner))
+        scratch.stores()
+        for number, value in enumerate(held):
+            b.store(value, b.gep(b.gep(scratch.address, own), size * number), align=size)
+        scratch.loads()
+        parts = iter(
+            [
+                b.load(value.type, b.gep(b.gep(scratch.address, first), size * number), align=size)
+                for number, value in enumerate(held)
+            ]
+        )
+    return [None if value is None else next(parts) for value in registers]
+
+
+def _first_copy(writer: Writer, layout: LinearLayout) -> V | None:
     """Whether this thread is the first of those that hold the same elements; None: all are."""
-    copies = layout.copies(LANE) | layout.copies(WARP) << layout.input_bits(LANE)
+    copies = _copies(layout)
     if not copies:
         return None
     b = writer.b
@@ -172,15 +207,7 @@ def load(
 
 def _loaded(writer: Writer, op: memory.Load, type_: LType, address: V, count: int) -> list[V]:
     b = writer.b
-    size = element(op.pointer.type).itemsize
-    moved = _moved_as(type_)
-    whole = b.load(
-        vec(moved, count),
-        address,
-        align=size * count,
-        volatile=op.volatile,
-        invariant=writer.is_constant(op),
-    )
+    whole = load_words(writer, op, vec(_moved_as(type_), count), address)
     parts = [b.extract(whole, lane) if count > 1 else whole for lane in range(count)]
     return [_from_memory(writer, part, type_) for part in parts]
 
@@ -196,17 +223,10 @@ def store(
     b = writer.b
     parts = [_to_memory(writer, value) for value in values]
     if predicate is None:
-        _stored(writer, op, parts, address)
+        store_words(writer, op, _gathered(writer, parts), address)
         return
     with b.when(predicate, "store"):
-        _stored(writer, op, parts, address)
-
-
-def _stored(writer: Writer, op: memory.Store, parts: Sequence[V], address: V) -> None:
-    b = writer.b
-    size = element(op.pointer.type).itemsize
-    whole = _gathered(writer, parts)
-    b.store(whole, address, align=size * len(parts))
+        store_words(writer, op, _gathered(writer, parts), address)
 
 
 def _gathered(writer: Writer, parts: Sequence[V]) -> V:

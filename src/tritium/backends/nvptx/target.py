@@ -10,9 +10,9 @@ from tritium.backends import llvm
 TRIPLE = "nvptx64-nvidia-cuda"
 
 _ARCHES: dict[str, tuple[tuple[int, int], int]] = {
-    "sm_75": ((7, 5), 63),
-    "sm_80": ((8, 0), 70),
-    "sm_86": ((8, 6), 71),
+    "sm_75": ((7, 5), 74),
+    "sm_80": ((8, 0), 74),
+    "sm_86": ((8, 6), 74),
     "sm_87": ((8, 7), 74),
     "sm_89": ((8, 9), 78),
     "sm_90": ((9, 0), 78),
@@ -23,8 +23,8 @@ _ARCHES: dict[str, tuple[tuple[int, int], int]] = {
     "sm_120a": ((12, 0), 87),
     "sm_121a": ((12, 1), 88),
 }
-"""Compute capability, and the lowest version of PTX that knows the name (PTX ISA, "Release Notes").
-A driver of that version or later takes the code."""
+"""Compute capability, and the lowest version of PTX that knows the name, and the priorities of
+caches: 7.4 (PTX ISA, "Release Notes"). A driver of that version or later takes the code."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,198 @@
+"""Loads and stores with what the user says about caches: their PTX, and what they do."""
+
+from __future__ import annotations
+
+import re
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tests.backends.nvptx.emulator as emu
+from tests.backends.nvptx.kernels import number, pointer, traced
+from tests.backends.nvptx.kernels import ptxas_or_skip as assembler
+
+import tritium.language as tl
+from tritium.backends.nvptx import ptxas
+from tritium.backends.nvptx.compile import compile_kernel, write_module
+from tritium.backends.nvptx.target import gpu_target
+from tritium.ir.core import Function
+from tritium.ir.dtypes import DType, bfloat16, float16, float32, float64, int1, int8, int64
+from tritium.ops.callable import DeviceFunction
+from tritium.ops.memory import CACHE_MODIFIERS, EVICTION_POLICIES
+
+TARGET = gpu_target("sm_90a")
+
+
+@DeviceFunction
+def copy(
+    x_ptr,
+    out_ptr,
+    n,
+    BLOCK: tl.constexpr,
+    CACHE: tl.constexpr,
+    POLICY: tl.constexpr,
+    VOLATILE: tl.constexpr,
+):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask, cache_modifier=CACHE, eviction_policy=POLICY, volatile=VOLATILE)
+    tl.store(out_ptr + offs, x, mask, cache_modifier=CACHE, eviction_policy=POLICY)
+
+
+@DeviceFunction
+def copy_in_place(x_ptr, out_ptr, CACHE: tl.constexpr):
+    x = tl.load(x_ptr, cache_modifier=CACHE)
+    tl.store(x_ptr, x + 1, cache_modifier=CACHE)
+    tl.store(out_ptr + tl.arange(0, 8), tl.load(x_ptr + tl.arange(0, 8), cache_modifier=CACHE))
+
+
+def traced_copy(
+    cache: str = "",
+    policy: str = "",
+    *,
+    volatile: bool = False,
+    dtype: DType = float32,
+    block: int = 1024,
+    divisible: bool = True,
+) -> Function:
+    specs = {"x_ptr": pointer(dtype), "out_ptr": pointer(dtype), "n": number(divisible=divisible)}
+    constants = {"CACHE": cache, "POLICY": policy, "VOLATILE": volatile}
+    return traced(copy, **specs, BLOCK=block, **constants)
+
+
+def compiled(function: Function, arch: str = "sm_90a", num_warps: int = 4) -> str:
+    return compile_kernel(function, gpu_target(arch), num_warps=num_warps, disjoint=True).ptx
+
+
+def instructions(ptx: str, kind: str) -> set[str]:
+    return set(re.findall(rf"^\s*(?:@\S+ )?({kind}\.(?:volatile\.)?global\S*)", ptx, re.M))
+
+
+LOADS = {
+    ("", ""): "ld.global.nc.v4.b32",
+    ("ca", ""): "ld.global.ca.nc.v4.b32",
+    ("cg", ""): "ld.global.cg.nc.v4.b32",
+    ("cs", ""): "ld.global.cs.nc.v4.b32",
+    ("cv", ""): "ld.global.cv.v4.b32",
+    ("wb", ""): "ld.global.nc.v4.b32",
+    ("", "evict_normal"): "ld.global.nc.v4.b32",
+    ("", "evict_first"): "ld.global.nc.L1::evict_first.L2::cache_hint.v4.b32",
+    ("", "evict_last"): "ld.global.nc.L1::evict_last.L2::cache_hint.v4.b32",
+    ("cg", "evict_last"): "ld.global.cg.nc.L2::cache_hint.v4.b32",
+    ("cv", "evict_last"): "ld.global.cv.L2::cache_hint.v4.b32",
+}
+STORES = {
+    ("", ""): "st.global.v4.b32",
+    ("wb", ""): "st.global.wb.v4.b32",
+    ("cg", ""): "st.global.cg.v4.b32",
+    ("cs", ""): "st.global.cs.v4.b32",
+    ("wt", ""): "st.global.wt.v4.b32",
+    ("ca", ""): "st.global.v4.b32",
+    ("", "evict_first"): "st.global.L1::evict_first.L2::cache_hint.v4.b32",
+    ("cs", "evict_first"): "st.global.cs.L2::cache_hint.v4.b32",
+}
+
+
+@pytest.mark.parametrize(("said", "wanted"), LOADS.items())
+def test_a_load_is_as_it_was_asked_for(said: tuple[str, str], wanted: str) -> None:
+    assert instructions(compiled(traced_copy(*said)), "ld") == {wanted}
+
+
+@pytest.mark.parametrize(("said", "wanted"), STORES.items())
+def test_a_store_is_as_it_was_asked_for(said: tuple[str, str], wanted: str) -> None:
+    assert instructions(compiled(traced_copy(*said)), "st") == {wanted}
+
+
+def test_there_are_no_policies_of_l2_before_sm_80() -> None:
+    ptx = compiled(traced_copy("", "evict_first"), "sm_75")
+    assert instructions(ptx, "ld") == {"ld.global.nc.L1::evict_first.v4.b32"}
+    assert "createpolicy" not in ptx
+    ptx = compiled(traced_copy("cg", "evict_first"), "sm_75")
+    assert instructions(ptx, "ld") == {"ld.global.cg.nc.v4.b32"}
+
+
+@pytest.mark.parametrize("dtype", [float32, int8, float64])
+def test_a_volatile_load_stays_wide(dtype: DType) -> None:
+    ptx = compiled(traced_copy(volatile=True, dtype=dtype, block=4096))
+    width = "v2.b64" if dtype is float64 else "v4.b32"
+    assert instructions(ptx, "ld") == {f"ld.volatile.global.{width}"}
+
+
+EVERY = [(cache, policy) for cache in CACHE_MODIFIERS for policy in EVICTION_POLICIES]
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_every_combination_and_width_is_assembled(arch: str) -> None:
+    """One module for each dtype: ptxas takes a while to start."""
+    path = assembler()
+    for dtype, width in [(int1, 1), (int8, 2), (int8, 16), (float16, 4), (float32, 1), (int64, 2)]:
+        seen = set()
+        entries = []
+        for number_, (cache, policy) in enumerate(EVERY):
+            block = 128 * width
+            ptx = compiled(traced_copy(cache, policy, dtype=dtype, block=block), arch)
+            head, entry = ptx.split(".visible .entry ", 1)
+            key = frozenset(instructions(ptx, "ld") | instructions(ptx, "st"))
+            if key not in seen:
+                seen.add(key)
+                named = entry.replace("copy(", f"copy{number_}(", 1).replace("copy_param", "p")
+                entries.append(".visible .entry " + named.replace("$L__", f"$L{number_}__"))
+        usage = ptxas.assemble(path, head + "".join(entries), arch).usage
+        assert usage.spill_stores == 0
+
+
+DTYPES = [
+    (int1, np.uint8),
+    (int8, np.int8),
+    (float16, np.float16),
+    (bfloat16, ml_dtypes.bfloat16),
+    (float32, np.float32),
+    (int64, np.int64),
+]
+
+
+@pytest.mark.skipif(emu.unsupported() is not None, reason=str(emu.unsupported()))
+@pytest.mark.parametrize(("dtype", "storage"), DTYPES)
+@pytest.mark.parametrize("said", [("cg", "evict_first"), ("cv", ""), ("wt", "evict_last")])
+@pytest.mark.parametrize("block", [16, 1024])
+def test_it_copies(dtype: DType, storage: type, said: tuple[str, str], block: int) -> None:
+    rng = np.random.default_rng(5)
+    n = block - 16 if block > 16 else block
+    x = rng.integers(0, 2, block).astype(storage)
+    out = np.zeros(block, storage)
+    for divisible in (True, False):
+        function = traced_copy(*said, dtype=dtype, block=block, divisible=divisible)
+        writer = write_module(function, TARGET, num_warps=2, disjoint=True)
+        gpu = emu.Emulator(writer.module.text(), "copy", 2)
+        out[:] = 0
+        gpu.launch([x.ctypes.data, out.ctypes.data, n])
+        assert np.array_equal(out[:n], x[:n])
+        assert not out[n:].any()
+
+
+@pytest.mark.skipif(emu.unsupported() is not None, reason=str(emu.unsupported()))
+@pytest.mark.parametrize("num_warps", [1, 2, 8])
+def test_what_may_change_is_read_by_one_thread_for_all(num_warps: int) -> None:
+    """Each element is loaded once, whatever the number of threads that hold it."""
+    function = traced_copy(volatile=True, block=8)
+    writer = write_module(function, TARGET, num_warps=num_warps, disjoint=True)
+    x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    gpu = emu.Emulator(writer.module.text(), "copy", num_warps)
+    gpu.launch([x.ctypes.data, out.ctypes.data, 8])
+    log = gpu.accesses(emu.GLOBAL_SPACE)
+    loaded = log[log[:, 1] >> 16 == 0]
+    assert loaded[:, 1].sum() == 4 * 8
+    assert np.array_equal(out, x)
+
+
+@pytest.mark.skipif(emu.unsupported() is not None, reason=str(emu.unsupported()))
+@pytest.mark.parametrize("cache", ["", "cv", "cg"])
+def test_accesses_of_all_kinds_keep_their_order(cache: str) -> None:
+    function = traced(copy_in_place, x_ptr=pointer(), out_ptr=pointer(), CACHE=cache)
+    writer = write_module(function, TARGET, num_warps=2, disjoint=True)
+    for seed in range(4):
+        x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+        emu.Emulator(writer.module.text(), "copy_in_place", 2).launch(
+            [x.ctypes.data, out.ctypes.data], seed=seed
+        )
+        assert np.array_equal(out, [1, *range(1, 8)])
