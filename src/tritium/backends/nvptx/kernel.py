@@ -20,6 +20,7 @@ from .hazards import Order
 from .homes import Homes, Reduction
 from .layouts import THREADS_PER_WARP, LinearLayout
 from .memory import load_scalar, load_tile, store_scalar, store_tile
+from .occupancy import least_blocks
 from .pointwise import Elements
 from .positions import Positions
 from .reductions import reduce
@@ -45,6 +46,7 @@ class Writer:
         self.disjoint = disjoint
         self.homes = Homes(source, num_warps)
         self.module = Module(source.name)
+        blocks = least_blocks(source, self.homes, num_warps)
         self.function = self.module.function(
             name,
             void,
@@ -53,7 +55,11 @@ class Writer:
                 for number, param in enumerate(source.params)
             ],
             convention="ptx_kernel",
-            attributes=(*target.attributes, f'"nvvm.reqntid"="{num_warps * THREADS_PER_WARP}"'),
+            attributes=(
+                *target.attributes,
+                f'"nvvm.reqntid"="{num_warps * THREADS_PER_WARP}"',
+                *(() if blocks is None else [f'"nvvm.minctasm"="{blocks}"']),
+            ),
         )
         self.b = Builder(self.function.entry)
         self.entry = Builder(self.function.entry)
