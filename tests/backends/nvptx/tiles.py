@@ -41,7 +41,7 @@ def garbage(type: Type) -> V:
     made = register_type(type)
     if made.is_pointer:
         return zero(made)
-    return const(made, 77.0 if made.is_float else 77)
+    return const(made, -77.0 if made.is_float else -77)
 
 
 @dataclass
