@@ -229,6 +229,12 @@ def test_explain(tmp_path: pathlib.Path, stage: str, words: str) -> None:
     assert done.stdout.count(words) >= 2
 
 
+def test_explain_a_stage_that_kernels_of_the_cpu_do_not_have(tmp_path: pathlib.Path) -> None:
+    done = command("explain", "--layout", script(tmp_path, KERNEL))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("compiled for cpu, it has no homes") == 2
+
+
 def test_explain_a_script_that_fails(tmp_path: pathlib.Path) -> None:
     done = command("explain", script(tmp_path, KERNEL + "1 / 0\n"))
     assert done.returncode == 1

@@ -8,10 +8,13 @@ from typing import Any
 import click
 
 from tritium import compat, knobs
+from tritium.diagnostics import TritiumError
 
 from .script import guarded, run_script
 
-STAGES = ("nests", "ttir", "optimised", "llir", "asm")
+STAGES = ("nests", "ttir", "optimised", "llir", "asm", "homes", "ptx", "sass")
+_ON_GPU = {"nests": "homes", "asm": "ptx"}
+"""What a kernel for a GPU has in the place of stages of the CPU's."""
 
 
 @click.command(
@@ -24,11 +27,15 @@ STAGES = ("nests", "ttir", "optimised", "llir", "asm")
     type=click.Choice(STAGES),
     default="nests",
     show_default=True,
-    help="The loops it became, IR before and after the passes, LLVM IR, assembly.",
+    help="The loops it became, IR before and after the passes, LLVM IR, assembly; on a GPU who "
+    "holds what (homes), PTX, machine code.",
 )
+@click.option("--layout", is_flag=True, help="--stage homes.")
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-def explain(device: str | None, stage: str, script: str, args: tuple[str, ...]) -> None:
+def explain(
+    device: str | None, stage: str, layout: bool, script: str, args: tuple[str, ...]
+) -> None:
     """Run SCRIPT with ARGS, then print a stage of each kernel that it compiled."""
     from tritium.runtime.compiled import CompiledKernel
 
@@ -45,8 +52,18 @@ def explain(device: str | None, stage: str, script: str, args: tuple[str, ...]) 
     status = guarded(lambda: run_script(script, args), mapped=device == "cpu")
     for kernel in made:
         click.echo(f"\n==== {kernel.name}({_signature(kernel)})")
-        click.echo(str(kernel.asm[stage]).rstrip())
+        click.echo(_text(kernel, "homes" if layout else stage))
     sys.exit(status)
+
+
+def _text(kernel: Any, stage: str) -> str:
+    found = stage if stage in kernel.asm else _ON_GPU.get(stage, "")
+    if found not in kernel.asm:
+        return f"compiled for {kernel.target.backend}, it has no {stage}: name another --stage"
+    try:
+        return str(kernel.asm[found]).rstrip()
+    except TritiumError as problem:
+        return f"{problem.message}: {problem.help}"
 
 
 def _signature(kernel: Any) -> str:

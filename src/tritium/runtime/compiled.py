@@ -47,6 +47,9 @@ class Stages(Mapping[str, Any]):
             self._made[name] = self._make[name]()
         return self._made[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._make
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._make)
 

@@ -390,7 +390,9 @@ def _on_gpu(driver: FakeDriver, patch: pytest.MonkeyPatch) -> None:
         "_device",
         lambda value: "cuda:0" if isinstance(value, torch.Tensor) else real_device(value),
     )
-    cuda = types.SimpleNamespace(current_device=lambda: 0)
+    cuda = types.SimpleNamespace(
+        current_device=lambda: 0, is_current_stream_capturing=lambda: bool(driver.capturing)
+    )
     raw = types.SimpleNamespace(_cuda_getCurrentRawStream=lambda ordinal: driver.stream)
     stand_in = types.SimpleNamespace(cuda=cuda, _C=raw)
     patch.setattr(devices, "torch_with_cuda", lambda: stand_in)

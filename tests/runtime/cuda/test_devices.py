@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import pathlib
 import types
 from typing import Any
 
@@ -13,7 +14,7 @@ from click.testing import CliRunner
 from tests.runtime.cuda.fake_driver import ATTRIBUTES, Fake
 
 import tritium
-from tritium import knobs
+from tritium import compat, knobs
 from tritium.cli import main, probe
 from tritium.runtime import driver as host_driver
 from tritium.runtime import placement
@@ -216,3 +217,33 @@ def test_doctor_without_a_gpu(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> No
         done = doctor()
     assert done.exit_code == 0
     assert "no GPU: there is no NVIDIA driver (/nowhere/libcuda.so)" in done.output
+
+
+# ---- explain -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "homes of double"),
+        (["--layout"], "homes of double"),
+        (["--stage", "asm"], ".entry double"),
+        (["--stage", "ptx"], ".entry double"),
+        (["--stage", "ttir"], "func @double"),
+        (["--stage", "sass"], "there is no nvdisasm to show machine code: install"),
+    ],
+)
+def test_explain_a_kernel_of_a_gpu(
+    fake: Fake, tmp_path: pathlib.Path, options: list[str], words: str
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch, triton, triton.language as tl\n"
+        "@triton.jit\ndef double(x_ptr):\n    tl.store(x_ptr, tl.load(x_ptr) * 2)\n"
+        "x = torch.ones(4)\ndouble[(1,)](x)\nassert x[0] == 2\n"
+    )
+    done = CliRunner().invoke(main, ["explain", *options, str(script)])
+    compat.uninstall()
+    assert done.exit_code == 0, done.output
+    assert "==== double(x_ptr: *fp32)" in done.output
+    assert words in done.output

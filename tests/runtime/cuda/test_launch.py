@@ -437,6 +437,23 @@ def test_code_is_not_loaded_while_a_graph_is_captured(adding: Adding) -> None:
     assert len(adding.fake.driver.launches) == 5
 
 
+@natively
+def test_native_launches_are_prepared_after_a_capture(adding: Adding) -> None:
+    adding.launch()
+    adding.fake.driver.capturing = 1
+    args = (adding.x, adding.y, adding.out, 99)
+    for _ in range(3):
+        adding.kernel[(4,)](*args, BLOCK=32)
+    assert adding.kernel._fast.launches_by_python == 4
+    adding.fake.driver.capturing = 0
+    adding.launch()
+    assert adding.natively()
+    adding.fake.driver.capturing = 1
+    adding.kernel[(4,)](*args, BLOCK=32)
+    assert adding.kernel._fast.launches_by_python == 5
+    assert len(adding.fake.driver.launches) == 7
+
+
 def test_a_capture_of_another_stream_counts_too(adding: Adding) -> None:
     adding.fake.driver.status["cuStreamIsCapturing"] = 906
     assert refusal(adding.launch).code == "E0522"

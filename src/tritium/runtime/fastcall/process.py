@@ -128,7 +128,11 @@ class Process:
         from tritium.runtime.cuda import devices, library, recent
 
         fields = layout.Process
-        if self.get(fields.LAUNCH_KERNEL) == 0 and devices.torch_with_cuda() is not None:
+        torch = devices.torch_with_cuda()
+        if self.get(fields.LAUNCH_KERNEL) == 0 and torch is not None:
+            if torch.cuda.is_current_stream_capturing():
+                # No time to try other streams.
+                return False
             stream = objects.work_stream()
             if stream == 0:
                 return False
