@@ -14,7 +14,7 @@ _ARCHES: dict[str, tuple[tuple[int, int], int]] = {
     "sm_80": ((8, 0), 74),
     "sm_86": ((8, 6), 74),
     "sm_87": ((8, 7), 74),
-    "sm_89": ((8, 9), 78),
+    "sm_89": ((8, 9), 81),
     "sm_90": ((9, 0), 78),
     "sm_90a": ((9, 0), 80),
     "sm_100": ((10, 0), 86),
@@ -23,8 +23,9 @@ _ARCHES: dict[str, tuple[tuple[int, int], int]] = {
     "sm_120a": ((12, 0), 87),
     "sm_121a": ((12, 1), 88),
 }
-"""Compute capability, and the lowest version of PTX that knows the name, and the priorities of
-caches: 7.4 (PTX ISA, "Release Notes"). A driver of that version or later takes the code."""
+"""Compute capability, and the lowest version of PTX that knows the name and what is used of it (PTX
+ISA, "Release Notes"): priorities of caches came with 7.4, sm_89's 8-bit floats with 8.1. A driver of
+that version or later takes the code."""
 
 
 @dataclass(frozen=True)
