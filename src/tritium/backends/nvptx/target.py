@@ -23,9 +23,9 @@ _ARCHES: dict[str, tuple[tuple[int, int], int]] = {
     "sm_120a": ((12, 0), 87),
     "sm_121a": ((12, 1), 88),
 }
-"""Compute capability, and the lowest version of PTX that knows the name and what is used of it (PTX
-ISA, "Release Notes"): priorities of caches came with 7.4, sm_89's 8-bit floats with 8.1. A driver of
-that version or later takes the code."""
+"""Compute capability, and the lowest version of PTX that knows the name and what is used of it:
+priorities of caches came with 7.4, sm_89's 8-bit floats with 8.1 (PTX ISA, "Release Notes"). A
+driver of that version or later takes the code."""
 
 
 @dataclass(frozen=True)
