@@ -23,7 +23,7 @@ from tritium.ir.dtypes import DType, from_name
 _VERSION = 24
 _TABLE = b"dlpack_exchange_api"
 _MAJOR = 1
-_MINOR_WITH_STREAMS = 3
+_MINOR_WITH_STREAMS = 2
 """DLPack's version from which on the table has the function of streams."""
 _IMPLEMENTATION_WORDS = 22
 """How far a tensor's implementation is looked through: it is no smaller."""
