@@ -134,7 +134,8 @@ def importable() -> Any:
     before = os.environ.get("PYTHONPATH")
     places = [str(ROOT), str(ROOT / "src"), *([before] if before else [])]
     os.environ["PYTHONPATH"] = os.pathsep.join(places)
-    multiprocessing.get_context("forkserver").set_forkserver_preload([__name__])
+    preloaded = [__name__, "tests.backends.nvptx.gpu.chunks"]
+    multiprocessing.get_context("forkserver").set_forkserver_preload(preloaded)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The operation table: of each kind of operation one small case, a few dozen of them a kernel."""
+"""The operation table: of each kind of operation one small case."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tritium.ops.spec import Case, Sample
 
 EXTENT = 5
 """Elements of the operands of elementwise cases."""
-CHUNK = 30
 
 
 def kind(case: Case) -> Hashable:
@@ -51,11 +50,3 @@ def table() -> list[Case]:
             kinds.setdefault(kind(case), case)
         found += [small(case) for case in kinds.values()]
     return found
-
-
-def chunk(number: int) -> list[Case]:
-    return table()[number * CHUNK : (number + 1) * CHUNK]
-
-
-def chunks() -> int:
-    return -(-len(table()) // CHUNK)
