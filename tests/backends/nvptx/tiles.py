@@ -59,6 +59,9 @@ class TileKernel:
         source.body.block.append(control.Return())
         target = gpu_target(self.arch)
         self.writer = Writer(source, target, num_warps=self.num_warps, disjoint=True, name=ENTRY)
+        # The tiles aren't in the function, from which the writer told how many blocks fit.
+        attributes = self.writer.function.attributes
+        attributes[:] = [each for each in attributes if "minctasm" not in each]
 
     def _param(self, number: int) -> V:
         return V(f"%p{number}", pointer(1))
