@@ -8,9 +8,6 @@ from collections.abc import Iterator
 import pytest
 from tests.runtime.cuda.fake_driver import Fake, installed
 
-# Before the driver is put in place: tensors pass for those of a GPU.
-pytest.importorskip("torch", reason="torch's tensors stand for those of a GPU")
-
 
 @pytest.fixture
 def fake(tmp_path: pathlib.Path) -> Iterator[Fake]:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from click.testing import CliRunner
 from tests.runtime.cuda.fake_driver import ATTRIBUTES, Fake
 
@@ -21,6 +20,8 @@ from tritium.runtime import placement
 from tritium.runtime.cuda import devices, library, memory
 from tritium.runtime.cuda.library import CudaFailure, Library, Unavailable
 from tritium.runtime.driver import driver
+
+torch = pytest.importorskip("torch", reason="torch's tensors stand for those of a GPU")
 
 
 def test_failures_have_name_and_text(fake: Fake) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from tests.runtime.cuda.fake_driver import INVALID_VALUE, MOST_SHARED, STICKY, Fake
 
 import tritium
@@ -24,6 +23,8 @@ from tritium.diagnostics import LaunchError, TritiumError, TritiumWarning
 from tritium.runtime import hostcode, objects
 from tritium.runtime.cuda import devices, library, recent
 from tritium.runtime.errors import OutOfResources, PTXASError
+
+torch = pytest.importorskip("torch", reason="torch's tensors stand for those of a GPU")
 
 natively = pytest.mark.skipif(
     not hostcode.SUPPORTED or objects.torch_fields() is None, reason="there is no native launch"

@@ -7,13 +7,14 @@ import pathlib
 from typing import Any
 
 import pytest
-import torch
 
 import tritium
 import tritium.language as tl
 from tritium.runtime import objects, placement
 from tritium.runtime.cuda import devices
 from tritium.runtime.driver import driver
+
+torch = pytest.importorskip("torch", reason="torch's tensors stand for those of a GPU")
 
 pytestmark = pytest.mark.gpu
 SCRIPT = pathlib.Path(__file__).parents[3] / "scripts" / "gpu_smoke.py"
