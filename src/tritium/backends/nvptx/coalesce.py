@@ -12,6 +12,8 @@ from tritium.ir.types import element
 from tritium.ops import memory
 from tritium.passes.facts import Facts
 
+from .access import is_shared_once
+from .guards import Guard, guard_of
 from .layouts import THREADS_PER_WARP, Blocked, Extents, LinearLayout, Vectors, global_vectors
 from .layouts.vectors import MAXIMAL_VECTOR_BYTES
 
@@ -20,10 +22,15 @@ AccessOp: TypeAlias = "memory.Load | memory.Store"
 
 @dataclass(frozen=True)
 class Access:
-    """How a load or store of a tile is carried out: in which layout, by which vectors."""
+    """How a load or store of a tile is carried out: in which layout, by which vectors.
+
+    With a guard a vector is moved only where its mask is seen to be true for all of it, at run
+    time; without one the mask's first element is that of all.
+    """
 
     layout: LinearLayout
     vectors: Vectors
+    guard: Guard | None = None
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ def accesses(function: Function, facts: Facts, num_warps: int) -> dict[AccessOp,
         for op in function.walk()
         if isinstance(op, (memory.Load, memory.Store)) and op.pointer.shape
     ]
-    wishes = {op: _wish(op.pointer, facts, num_warps) for op in ops}
+    wishes = {op: _wish(op, facts, num_warps) for op in ops}
     widest: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
     for op, wish in wishes.items():
         key = (op.pointer.shape, wish.order)
@@ -74,15 +81,31 @@ def _share(extents: Extents, wanted: int, num_warps: int) -> int:
     return min(wanted, max(1, count // (num_warps * THREADS_PER_WARP)))
 
 
-def _wish(pointer: Value, facts: Facts, num_warps: int) -> _Wish:
+def _wish(op: AccessOp, facts: Facts, num_warps: int) -> _Wish:
+    pointer, mask = op.pointer, op.mask
     size = element(pointer.type).itemsize
     axes = facts.of(pointer).axes
     runs = [axis.contiguity(size) for axis in axes]
     order = tuple(sorted(range(len(axes)), key=lambda number: (-runs[number], -number)))
     fastest = order[0]
-    bytes_known = axes[fastest].within(runs[fastest]).start
-    width = min(runs[fastest], max(1, bytes_known // size), MAXIMAL_VECTOR_BYTES // size)
-    return _Wish(order, _share(Extents(pointer.shape), width, num_warps))
+    known = max(1, axes[fastest].within(runs[fastest]).start // size)
+    extent = pointer.shape[fastest]
+    width = min(runs[fastest], known, extent & -extent, MAXIMAL_VECTOR_BYTES // size)
+    width = _share(Extents(pointer.shape), width, num_warps)
+    while width > 1 and mask is not None and not _decided(op, mask, facts, fastest, width):
+        width //= 2
+    return _Wish(order, width)
+
+
+def _decided(op: AccessOp, mask: Value, facts: Facts, axis: int, width: int) -> bool:
+    """Whether a mask has one value over such groups, or tells at run time whether it is true."""
+    if facts.of(mask).axes[axis].constancy >= width:
+        return True
+    return not _is_fresh(op) and guard_of(mask, facts, axis, width) is not None
+
+
+def _is_fresh(op: AccessOp) -> bool:
+    return isinstance(op, memory.Load) and is_shared_once(op)
 
 
 def _access(
@@ -92,17 +115,27 @@ def _access(
     layout = Blocked.covering(extents.physical, order, per_thread, num_warps).layout(
         extents.physical
     )
-    pointee = element(op.pointer.type)
     fastest = order[0]
+    size = element(op.pointer.type).itemsize
     axis = facts.of(op.pointer).axes[fastest]
-    contiguity = axis.contiguity(pointee.itemsize)
-    vectors = global_vectors(
-        layout,
-        extents,
-        fastest=fastest,
-        element_bits=8 * pointee.itemsize,
-        contiguity=contiguity,
-        alignment=axis.within(contiguity).start,
-        constancy=facts.of(op.mask).axes[fastest].constancy if op.mask is not None else None,
-    )
-    return Access(layout, vectors)
+    contiguity = axis.contiguity(size)
+
+    def vectors(constancy: int | None) -> Vectors:
+        return global_vectors(
+            layout,
+            extents,
+            fastest=fastest,
+            element_bits=8 * size,
+            contiguity=contiguity,
+            alignment=axis.within(contiguity).start,
+            constancy=constancy,
+        )
+
+    wide = vectors(None)
+    if op.mask is None:
+        return Access(layout, wide)
+    certain = vectors(facts.of(op.mask).axes[fastest].constancy)
+    if certain.width == wide.width or _is_fresh(op):
+        return Access(layout, certain)
+    guard = guard_of(op.mask, facts, fastest, wide.width)
+    return Access(layout, certain) if guard is None else Access(layout, wide, guard)

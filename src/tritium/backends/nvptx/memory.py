@@ -10,6 +10,7 @@ from tritium.backends.emit import (
     LType,
     V,
     const,
+    false,
     i1,
     i8,
     i16,
@@ -25,6 +26,8 @@ from tritium.ir.types import element
 from tritium.ops import memory
 
 from .access import is_shared_once, load_words, store_words
+from .coalesce import Access
+from .guards import Guard
 from .layouts import LANE, REGISTER, THREADS_PER_WARP, WARP, Holding, LinearLayout
 from .positions import holdings
 from .values import Held
@@ -38,24 +41,22 @@ GLOBAL = pointer(1)
 def load_tile(writer: Writer, op: memory.Load) -> Held:
     """A load of a tile, in its own layout."""
     access = writer.homes.accesses[op]
-    layout, vectors = access.layout, access.vectors
+    layout = access.layout
     kept = holdings(op.pointer.shape, layout)
     scalar = element(op.pointer.type)
     registers: list[V | None] = [None] * layout.input_extent(REGISTER)
     first_copy = _first_copy(writer, layout) if is_shared_once(op) else None
     plan = []
-    for group in vectors.groups:
-        wanted = [register for register in group if kept[register] is not Holding.PADDING]
-        if wanted:
-            first = group[0]
-            address = _address(writer, op, layout, first)
-            predicate = _both(writer, first_copy, _predicate(writer, op, layout, first))
-            plan.append((group, address, predicate))
+    for group in _held(access, kept):
+        address = _address(writer, op, layout, group[0])
+        plan.append((group, address, _both(writer, first_copy, _predicate(writer, op, group))))
     for group, address, predicate in plan:
         others = [_other(writer, op, layout, register) for register in group]
         loaded = load(writer, op, register_type(scalar), address, predicate, others)
         for register, each in zip(group, loaded, strict=True):
             registers[register] = each
+    if access.guard is not None:
+        _load_edges(writer, op, _held(access, kept), registers)
     if first_copy is not None:
         registers = _handed_over(writer, layout, registers)
     return Held(op.result.type, layout, tuple(registers))
@@ -64,17 +65,25 @@ def load_tile(writer: Writer, op: memory.Load) -> Held:
 def store_tile(writer: Writer, op: memory.Store) -> None:
     """A store of a tile, each element by one thread."""
     access = writer.homes.accesses[op]
-    layout, vectors = access.layout, access.vectors
-    kept = holdings(op.pointer.shape, layout)
+    layout = access.layout
+    groups = _held(access, holdings(op.pointer.shape, layout))
     first_copy = _first_copy(writer, layout)
-    for group in vectors.groups:
-        if all(kept[register] is Holding.PADDING for register in group):
-            continue
-        first = group[0]
-        address = _address(writer, op, layout, first)
-        predicate = _both(writer, first_copy, _predicate(writer, op, layout, first))
+    for group in groups:
+        address = _address(writer, op, layout, group[0])
+        predicate = _both(writer, first_copy, _predicate(writer, op, group))
         values = [writer.elements.at(op.value, layout, register) for register in group]
         store(writer, op, values, address, predicate)
+    if access.guard is not None:
+        _store_edges(writer, op, groups, first_copy)
+
+
+def _held(access: Access, kept: Sequence[Holding]) -> list[tuple[int, ...]]:
+    """The vectors that hold elements, by their registers."""
+    return [
+        group
+        for group in access.vectors.groups
+        if any(kept[register] is not Holding.PADDING for register in group)
+    ]
 
 
 def load_scalar(writer: Writer, op: memory.Load) -> V:
@@ -116,14 +125,85 @@ def _address(
     return writer.b.addrspacecast(address, GLOBAL)
 
 
-def _predicate(
-    writer: Writer, op: memory.Load | memory.Store, layout: LinearLayout, register: int
-) -> V | None:
-    """Whether the access that begins with a register is carried out; None: always."""
-    inside = writer.inside(op.pointer.type, layout, register)
+def _predicate(writer: Writer, op: memory.Load | memory.Store, group: Sequence[int]) -> V | None:
+    """Whether a vector is moved as one; None: always."""
+    access = writer.homes.accesses[op]
+    layout = access.layout
+    inside = writer.inside(op.pointer.type, layout, group[0])
     if op.mask is None:
         return inside
+    decides = {None: group[:1], Guard.LAST: group[-1:], Guard.ENDS: (group[0], group[-1])}
+    for register in decides[access.guard]:
+        inside = _both(writer, inside, writer.elements.at(op.mask, layout, register))
+    return inside
+
+
+# ---- vectors that are moved only in part ---------------------------------------------------------
+
+
+def _has_edges(
+    writer: Writer, op: memory.Load | memory.Store, groups: Sequence[Sequence[int]]
+) -> V:
+    """Whether a vector of this thread may have some elements to move, but not all."""
+    assert op.mask is not None
+    access, b = writer.homes.accesses[op], writer.b
+    found = false
+    for group in groups:
+        whole = _predicate(writer, op, group)
+        assert whole is not None
+        edge = b.not_(whole)
+        if access.guard is Guard.LAST:
+            edge = b.and_(edge, writer.elements.at(op.mask, access.layout, group[0]))
+        found = b.or_(found, edge)
+    return found
+
+
+def _single(writer: Writer, op: memory.Load | memory.Store, register: int) -> V | None:
+    """Whether one element is moved."""
+    layout = writer.homes.accesses[op].layout
+    inside = writer.inside(op.pointer.type, layout, register)
+    assert op.mask is not None
     return _both(writer, inside, writer.elements.at(op.mask, layout, register))
+
+
+def _load_edges(
+    writer: Writer,
+    op: memory.Load,
+    groups: Sequence[Sequence[int]],
+    registers: list[V | None],
+) -> None:
+    """Load what no whole vector has, into ``registers``."""
+    b, layout = writer.b, writer.homes.accesses[op].layout
+    made: dict[int, V] = {}
+    with b.when(_has_edges(writer, op, groups), "edges") as before, writer.elements.apart():
+        for register in (register for group in groups for register in group):
+            known = registers[register]
+            assert known is not None
+            address = _address(writer, op, layout, register)
+            predicate = _single(writer, op, register)
+            (made[register],) = load(writer, op, known.type, address, predicate, [known])
+        after = b.block
+    for register, value in made.items():
+        known = registers[register]
+        assert known is not None
+        registers[register] = b.phi(value.type, "", [(known, before), (value, after)])
+
+
+def _store_edges(
+    writer: Writer,
+    op: memory.Store,
+    groups: Sequence[Sequence[int]],
+    first_copy: V | None,
+) -> None:
+    """Store what no whole vector has."""
+    b, layout = writer.b, writer.homes.accesses[op].layout
+    some = _both(writer, first_copy, _has_edges(writer, op, groups))
+    assert some is not None
+    with b.when(some, "edges"), writer.elements.apart():
+        for register in (register for group in groups for register in group):
+            address = _address(writer, op, layout, register)
+            value = writer.elements.at(op.value, layout, register)
+            store(writer, op, [value], address, _single(writer, op, register))
 
 
 def _both(writer: Writer, left: V | None, right: V | None) -> V | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from itertools import accumulate
 
 from tritium.ir.core import Block, Function, Op, Value
+from tritium.ops import dot
 
 from .homes import Homes
 from .layouts import REGISTER, THREADS_PER_WARP
@@ -26,7 +27,9 @@ ADDRESSES = 24
 
 def least_blocks(function: Function, homes: Homes, num_warps: int) -> int | None:
     """The blocks of a multiprocessor that leave enough registers for the tiles that are held at
-    once; None where that many can't be promised."""
+    once; None where that many can't be promised, as of products, whose fragments aren't tiles."""
+    if any(isinstance(op, dot.Dot) for op in function.walk()):
+        return None
     need = most_words(function, homes) + ADDRESSES
     for budget in BUDGETS:
         blocks = REGISTERS // (budget * num_warps * THREADS_PER_WARP)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,6 +63,16 @@ class Elements:
         """End a block, inside of another: what it holds is no longer available."""
         del self.scopes[block]
         self.scope = around
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is computed meanwhile is written where the writer stands, and then forgotten."""
+        kept = [(scope, scope.builder, scope.known) for scope in self.scopes.values()]
+        for scope in self.scopes.values():
+            scope.builder, scope.known = self.writer.b, dict(scope.known)
+        yield
+        for scope, builder, known in kept:
+            scope.builder, scope.known = builder, known
 
     def scope_of(self, value: Value) -> Scope:
         """The scope a value is defined in."""
