@@ -16,17 +16,13 @@ import tritium.language as tl
 
 from . import kernels
 from .arrays import Array, Arrays
-from .measure import Side, summary
+from .measure import Side, WrongResult, summary
 from .specs import OURS, Floor, Spec
 
 BFLOAT16_ROUNDING = 2.0**-8 * 1.01
 PEER_SHARE = 4.0
 """What a peer's error may be of ours: NumPy's float32 exp is 2.5 ulp off, torch's and ours 1, and a
 peer that rounds each step to bfloat16 rounds several times."""
-
-
-class WrongResult(Exception):
-    """A side's result is further from the float64 result than its tolerance."""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import gpu_kernels
-from .case import WrongResult
 from .kernels import next_power_of_2
+from .measure import WrongResult
 
 EPSILON = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 """Distance from 1 to the next number of a type."""

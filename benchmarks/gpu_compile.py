@@ -77,7 +77,7 @@ def run(
     """``lines`` as ``compile_times.row`` makes them, and ``errors``."""
     found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
     errors: dict[str, str] = {}
-    for number in range(1 if quick else REPETITIONS + 1):
+    for _ in range(1 if quick else REPETITIONS):
         for name in names:
             if name in errors:
                 continue
@@ -87,9 +87,7 @@ def run(
                 print(problem.stderr, file=sys.stderr, flush=True)
                 errors[name] = (problem.stderr.strip() or "no message").splitlines()[-1]
                 continue
-            # The first repetition brings files and byte code into memory.
-            if number or quick:
-                found[name].append(times)
+            found[name].append(times)
     told = [{"name": f"first results, {name}", "reason": text} for name, text in errors.items()]
     return {"lines": lines_of(found), "errors": told}
 

@@ -16,6 +16,10 @@ STEP = 0.002
 BUSY_SHARE = 0.1
 
 
+class WrongResult(Exception):
+    """A side's result is further from the float64 result than its tolerance."""
+
+
 @dataclass(frozen=True)
 class Side:
     """One implementation: its name and a call that does the case's work once.

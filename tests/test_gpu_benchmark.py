@@ -7,6 +7,7 @@ import ctypes
 import json
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,15 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the benchmark's tensors are torch's")
 
-from benchmarks import gpu, gpu_compile, gpu_kernels, gpu_launch, gpu_report, gpu_timing  # noqa: E402
+from benchmarks import (  # noqa: E402
+    gpu,
+    gpu_compile,
+    gpu_first,
+    gpu_kernels,
+    gpu_launch,
+    gpu_report,
+    gpu_timing,
+)
 from benchmarks.gpu_cases import Data, Spec, specs  # noqa: E402
 from benchmarks.gpu_worker import Package, run_case  # noqa: E402
 from benchmarks.measure import Side  # noqa: E402
@@ -167,6 +176,19 @@ def test_limits_of_launches_are_above_the_floor_of_the_same_run() -> None:
     assert lines["tritium, 4 arguments"]["met"]
     assert not lines["tritium, 19 arguments"]["met"]
     assert "met" not in lines["triton, 4 arguments"]
+
+
+def test_a_first_result_is_right_and_timed() -> None:
+    for spec in (gpu_first.FIRST, *gpu_first.FURTHER):
+        seconds = gpu_first.first_result(spec, Data(torch, "cpu"), tritium, tl, lambda: None)
+        assert seconds > 0
+
+
+def test_nothing_of_tritium_is_loaded_before_it_is_timed() -> None:
+    text = "import sys, benchmarks.gpu_first; print([m for m in sys.modules if m in sys.argv])"
+    command = [sys.executable, "-c", text, "tritium", "llvmlite", "torch"]
+    done = subprocess.run(command, cwd=gpu.HERE.parent, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_limits_of_first_results_are_tritium_s_alone() -> None:

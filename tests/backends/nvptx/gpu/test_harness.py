@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from tests.backends.cpu import one_op
-from tests.backends.nvptx.gpu import batches, compiling, gridded
+from tests.backends.nvptx.emulator import unsupported
+from tests.backends.nvptx.gpu import batches, compiling, device, gridded
 from tests.backends.nvptx.gpu.batches import BATCH, Batch
 from tests.backends.nvptx.gpu.compiling import Code, Failed, Farm, Part
 from tests.backends.nvptx.gpu.device import Fault
-from tests.backends.nvptx.gpu.image import GUARD, GUARDED, CaseImage, Image
-from tests.backends.nvptx.gpu.running import run_batch, run_part
+from tests.backends.nvptx.gpu.host import Host as EmulatorHost
+from tests.backends.nvptx.gpu.host import written
+from tests.backends.nvptx.gpu.image import GUARD, GUARDED, CaseImage, Image, LaunchImage
+from tests.backends.nvptx.gpu.running import differences, run_batch, run_part
 from tests.backends.three_way import compiled, execute
 from tests.ops.harness import all_cases, evaluate_case
 
@@ -119,6 +125,37 @@ def test_further_extents_have_meanings() -> None:
         for cases in batches.extents.cases().values():
             for case in cases:
                 assert evaluate_case(case)
+
+
+class HostContext:
+    """Stands for the device in the process that launches."""
+
+    device = SimpleNamespace(capability=(9, 0))
+
+    def run(self, code: Code, image: LaunchImage) -> None:
+        if not code.llvm_ir:
+            raise RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS")
+        EmulatorHost().run(code, image)
+
+
+@pytest.mark.skipif(bool(unsupported()), reason=str(unsupported()))
+def test_code_and_memory_travel_to_the_process_that_launches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(device, "Context", HostContext)
+    ours, theirs = multiprocessing.Pipe()
+    server = threading.Thread(target=device.serve, args=(theirs,))
+    server.start()
+    assert ours.recv() == (9, 0)
+    for batch in BATCHES:
+        image = CaseImage(batch.cases, grid=batch.grid)
+        ours.send((written(batch.build(), 2), image))
+        image.bytes = ours.recv()
+        assert differences(batch.cases, image) == []
+    ours.send((NO_CODE, image))
+    assert ours.recv() == "RuntimeError: CUDA_ERROR_ILLEGAL_ADDRESS"
+    server.join(10.0)
+    assert not server.is_alive()
 
 
 # ---- faults --------------------------------------------------------------------------------------
