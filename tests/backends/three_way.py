@@ -16,6 +16,7 @@ from tritium import interp, passes
 from tritium.backends import llvm
 from tritium.backends.cpu import CpuKernel, compile_kernel
 from tritium.backends.cpu import kernel as cpu_kernel
+from tritium.backends.host import layout
 from tritium.backends.llvm import Library
 from tritium.frontend import ArrayArgument, parameters, specialize_arg, trace
 from tritium.frontend.specialize import PointerSpec, ScalarSpec
@@ -228,6 +229,8 @@ def execute(
     programs = int(np.prod(extents))
     scratch = np.full(kernel.scratch_bytes + 64, 0xC5, np.uint8)
     aligned = (address(scratch) + 63) // 64 * 64
+    if kernel.waits:
+        ctypes.memset(aligned, 0, layout.Waiter.SIZE)
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
     entry = kind(library.address(kernel.entry))
     cuts = [programs * part // parts for part in range(parts + 1)]

@@ -12,7 +12,8 @@ class CpuKernel(NamedTuple):
     ``scratch_bytes`` of memory of each thread's own, aligned to 64 bytes. ``alias_pairs`` are the
     parameters whose memory must not overlap (none unless compiled as ``disjoint``), ``written``
     those that are stored through. ``steady``: a program takes about as long in every launch.
-    ``slow`` counts the places that access memory lane by lane.
+    ``waits``: programs wait for memory to change; ``scratch`` starts with a ``host.layout.Waiter``
+    then. ``slow`` counts the places that access memory lane by lane.
     """
 
     object: bytes
@@ -21,6 +22,7 @@ class CpuKernel(NamedTuple):
     alias_pairs: tuple[tuple[int, int], ...]
     written: frozenset[int]
     steady: bool
+    waits: bool
     llvm_ir: str
     dump: str
     slow: dict[str, int]

@@ -218,6 +218,12 @@ def _launch() -> None:
         "{kernel}: {name} has changed since the kernel was compiled with it",
         "pass it as an argument; kernels under @tritium.jit are compiled anew",
     )
+    define(
+        "E0523",
+        Kind.LAUNCH,
+        "the programs of this grid wait for programs that can't be started: {most} run at once",
+        "launch a grid of up to {most} programs, or have programs wait only for those before them",
+    )
 
 
 def _devices() -> None:

@@ -124,7 +124,7 @@ class NativeCode(KernelCode):
             library = self._guarded("linking", functools.partial(self._link, kernel))
         self._report(disjoint)
         entry = library.address(kernel.entry)
-        told = record(entry, kernel.scratch_bytes, steady=kernel.steady)
+        told = record(entry, kernel.scratch_bytes, steady=kernel.steady, waits=kernel.waits)
         return Linked(kernel, library, told, cached)
 
     def _link(self, kernel: CpuKernel) -> Library:
@@ -154,6 +154,7 @@ def _kept(name: str, kernel: CpuKernel) -> cache.Entry:
         "alias_pairs": kernel.alias_pairs,
         "written": sorted(kernel.written),
         "steady": kernel.steady,
+        "waits": kernel.waits,
         "slow": kernel.slow,
     }
     texts = {"llir": kernel.llvm_ir, "nests": kernel.dump}
@@ -171,6 +172,7 @@ def _restored(entry: cache.Entry) -> CpuKernel | None:
             alias_pairs=tuple((left, right) for left, right in facts["alias_pairs"]),
             written=frozenset(facts["written"]),
             steady=facts["steady"],
+            waits=facts["waits"],
             llvm_ir=sections["llir"].decode(),
             dump=sections["nests"].decode(),
             slow=facts["slow"],

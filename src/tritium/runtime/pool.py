@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import os
 import threading
 import time
@@ -20,6 +21,7 @@ import numpy as np
 
 from tritium import knobs
 from tritium.backends.host import POOL_FUNCTIONS, layout
+from tritium.diagnostics import error
 
 from . import hostcode
 
@@ -41,6 +43,8 @@ LONG = 0.02
 """The most work that a thread claims at once; signals are looked at so often."""
 SPIN = 50e-6
 """How long a worker waits awake where the grid before had come so soon after its predecessor."""
+PATIENCE = 2.0
+"""How long programs may wait for some that can't be started before their launch fails."""
 _CALIBRATION = 5e-4
 
 _LIMITS = {
@@ -50,32 +54,46 @@ _LIMITS = {
     layout.Pool.WORTH_WAKING: WORTH_WAKING,
     layout.Pool.SPIN: SPIN,
     layout.Pool.LONG: LONG,
+    layout.Pool.PATIENCE: PATIENCE,
 }
 _ALIGNMENT = 64
 
 
-def record(entry: int, scratch_bytes: int, *, steady: bool = True) -> Any:
+def record(entry: int, scratch_bytes: int, *, steady: bool = True, waits: bool = False) -> Any:
     """The memory that tells the pool of compiled code; its address is what ``Pool.run`` takes.
 
     ``entry`` is an address of ``ENTRY_TYPE``. Each thread gets ``scratch_bytes``, aligned to 64.
     The GIL is kept only by code that is ``steady``: what it took before says how long it will take.
+    Code that ``waits`` does so by ``layout.Waiter``, at the start of its scratch memory.
     """
     made = (ctypes.c_uint64 * (layout.Record.SIZE // layout.WORD))()
     made[layout.Record.ENTRY // layout.WORD] = entry
     made[layout.Record.SCRATCH // layout.WORD] = scratch_bytes
     made[layout.Record.STEADY // layout.WORD] = steady
+    made[layout.Record.WAITS // layout.WORD] = waits
     return made
+
+
+def _stuck(most: int) -> None:
+    """Raise E0523: programs wait for others that can't be started."""
+    from . import callsite
+
+    raise error("E0523", most=most, loc=callsite.launch_loc("grid"))
 
 
 class Pool:
     """Worker threads; they are started when they are first needed.
 
     ``limits`` overrides the times above, by their names. ``condition``: threads don't wait by the
-    futex, even where there is one.
+    futex, even where there is one. ``most`` threads run one grid at once.
     """
 
-    def __init__(self, condition: bool = False, **limits: float) -> None:
+    def __init__(
+        self, condition: bool = False, most: int = layout.Waiter.MOST, **limits: float
+    ) -> None:
         self._condition = condition
+        self._most = most
+        self._raising = functools.partial(_stuck, most)
         self._limits = {**_LIMITS, **{getattr(layout.Pool, k): v for k, v in limits.items()}}
         self._memory = np.zeros(layout.POOL_SIZE + _ALIGNMENT, np.uint8)
         self.address: int = -(-self._memory.ctypes.data // _ALIGNMENT) * _ALIGNMENT
@@ -107,7 +125,7 @@ class Pool:
         return self._entry
 
     def _load(self) -> None:
-        name = "pool by condition" if self._condition else "pool"
+        name = f"pool of {self._most}{' by condition' if self._condition else ''}"
         library = hostcode.load(name, self._write, POOL_FUNCTIONS)
         prepare = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         self._prepare = prepare(library.address("prepare"))
@@ -125,7 +143,8 @@ class Pool:
         from tritium.backends.host import pool
 
         block, faults = hostcode.sig_block(), hostcode.faults()
-        return pool.write(module, target, block=block, faults=faults, condition=self._condition)
+        rest: dict[str, Any] = {"condition": self._condition, "most": self._most}
+        return pool.write(module, target, block=block, faults=faults, **rest)
 
     def _calibrated(self) -> float:
         """Ticks a second."""
@@ -138,6 +157,7 @@ class Pool:
         ctypes.memset(self.address, 0, layout.POOL_SIZE)
         for field, seconds in self._limits.items():
             ctypes.c_double.from_address(self.address + field).value = seconds * self.frequency
+        ctypes.c_uint64.from_address(self.address + layout.Pool.STUCK).value = id(self._raising)
         self._prepare(self.address)
 
     @property
@@ -166,8 +186,11 @@ class Pool:
 
 def _run_alone(record: int, arguments: bytes, programs: int) -> None:
     """Where there is no native pool: run the grid on the calling thread."""
-    entry, size = (ctypes.c_uint64 * 2).from_address(record)
-    scratch = np.empty(size + _ALIGNMENT, np.uint8)
+    words = (ctypes.c_uint64 * (layout.Record.SIZE // layout.WORD)).from_address(record)
+    entry, size = words[:2]
+    if words[layout.Record.WAITS // layout.WORD] and programs > 1:
+        raise error("E0523", most=1)
+    scratch = np.zeros(size + _ALIGNMENT, np.uint8)
     aligned = -(-scratch.ctypes.data // _ALIGNMENT) * _ALIGNMENT
     held = ctypes.create_string_buffer(arguments, len(arguments))
     ENTRY_TYPE(entry)(ctypes.addressof(held), 0, programs, aligned)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tritium.backends.llvm import Target, Times
 
 from .dump import dump_plans
-from .facts import is_steady
+from .facts import is_steady, waits
 from .kernel import KernelWriter
 
 
@@ -56,6 +56,7 @@ def compile_kernel(
         alias_pairs=tuple(alias_pairs(function)) if disjoint else (),
         written=written_parameters(function),
         steady=is_steady(function),
+        waits=waits(function),
         llvm_ir=text,
         dump=dump_plans(writer),
         slow=dict(writer.counts),

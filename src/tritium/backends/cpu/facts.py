@@ -218,6 +218,18 @@ def is_generator(value: Value, cache: dict[Value, bool]) -> bool:
     return answer
 
 
+def waits_in(loop: control.While) -> bool:
+    """Whether a loop may wait for memory to change: it reads some for sure each time round."""
+    return any(
+        isinstance(op, memory.Load) and op.volatile for part in loop.regions for op in part.walk()
+    )
+
+
+def waits(function: Function) -> bool:
+    """Whether a program may wait for what others write."""
+    return any(isinstance(op, control.While) and waits_in(op) for op in function.walk())
+
+
 def is_steady(function: Function) -> bool:
     """Whether no loop's length depends on what a launch is given."""
     for op in function.walk():

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 from tritium.backends import emit
 from tritium.backends.common.rules import register_type
-from tritium.backends.emit import Builder, Phi, V, const, i1, i64
+from tritium.backends.emit import Builder, Phi, V, const, i1, i32, i64, ptr
+from tritium.backends.host.layout import Waiter
 from tritium.ir.core import Block, Op, Value
 from tritium.ir.dtypes import DType
 from tritium.ops import control, dot
 
 from .dots import copy_tile
+from .facts import waits_in
 from .memory_map import Buffer
 from .plan import BlockPlan, Group, Planner, Step
 
@@ -131,10 +133,29 @@ class FlowWriter:
         kernel.b = Builder(body)
         yielded = self._body(op.body.block, buffers, carried=args)
         latch = kernel.b
+        if waits_in(op):
+            latch = kernel.b = self._waiting(again=True)
         self._close_phis(phis, yielded, latch)
         latch.br(head)
         kernel.b = Builder(done)
+        if waits_in(op):
+            kernel.b = self._waiting(again=False)
         self._results(op.results, args)
+
+    def _waiting(self, *, again: bool) -> Builder:
+        """Tell whoever runs the program that it waits, or has; it may be made to end.
+
+        See ``host.blocking``. There is nobody to tell where the hook is null.
+        """
+        kernel = self.kernel
+        b, waiter = kernel.b, kernel.scratch_base
+        tell, on = kernel.function.block("tell"), kernel.function.block("on")
+        hook = b.load(ptr, b.gep(waiter, Waiter.HOOK), align=8)
+        b.cbr(b.icmp("eq", hook, const(ptr, 0)), on, tell)
+        b = Builder(tell)
+        ends = b.call(hook, i32, (waiter, const(i32, int(again))))
+        b.cbr(b.icmp("ne", ends, const(i32, 0)), kernel.abandoned, on, weights=(1, 2000))
+        return Builder(on)
 
     # What loops carry.
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from tritium.backends.common.rules import register_type
 from tritium.backends.emit import Builder, Module, V, const, i32, i64, int_, lanes, ptr, void
+from tritium.backends.host.layout import Waiter
 from tritium.ir.core import Function, Op, Value
 from tritium.ir.dtypes import Type
 from tritium.ops import control, create, dot, memory, program
 
 from .dots import DotWriter
-from .facts import Strides
+from .facts import Strides, waits
 from .flow import FlowWriter
 from .index import Point
 from .lanes import uniform
@@ -75,6 +76,11 @@ class KernelWriter:
             attributes=target.attributes,
         )
         self.b = Builder(self.function.entry)
+        if waits(source):
+            self.arena.take(Waiter.SIZE)
+            self.abandoned = self.function.block("abandoned")
+            """Where a program ends that waits in vain."""
+            Builder(self.abandoned).ret()
 
     # The entry.
 

@@ -88,17 +88,7 @@ def _timed(module: Module, target: Target) -> None:
     b.put(launch, Launch.RAN, b.add(b.get(launch, Launch.RAN), b.sub(last, first)))
     time, ran = b.get(launch, Launch.TIME, double), b.get(launch, Launch.RAN)
     b.put(launch, Launch.COST, b.fdiv(time, b.sitofp(ran, double)))
-    since = b.sitofp(b.sub(end, b.get(launch, Launch.CHECKED)), double)
-    short = b.new("short")
-    b.leave(b.fcmp("olt", since, b.get(pool, Pool.LONG, double)), short)
-    b.call("PyEval_RestoreThread", void, (b.get(launch, Launch.STATE, ptr),))
-    raised = b.icmp("ne", b.call("PyErr_CheckSignals", i32, ()), const(i32, 0))
-    b.put(launch, Launch.STATE, b.call("PyEval_SaveThread", ptr, ()))
-    b.put(launch, Launch.CHECKED, b.now())
-    b.put(launch, Launch.INTERRUPTED, b.zext(raised, i64))
-    b.ret(raised)
-    b.goto(short)
-    b.ret(const(i1, 0))
+    b.ret(b.call("signals", i1, (pool, launch)))
 
 
 def _remember(module: Module, target: Target) -> None:
@@ -232,8 +222,15 @@ def _open(b: HostBuilder, pool: V, launch: V, start: V, helpers: V, waking: V) -
     b.put(slot, Slot.WAKING, b.zext(waking, i64))
     b.put(slot, Slot.CONTROL, b.control_register())
     cost = b.fmul(b.get(launch, Launch.COST, double), b.uitofp(b.get(launch, Launch.UNIT), double))
-    b.put(slot, Slot.LEAST, count_for(b, b.get(pool, Pool.SHORT, double), cost))
-    b.put(slot, Slot.SHARE, b.shl(b.get(launch, Launch.THREADS), const(i64, 1)))
+    waits = b.get(launch, Launch.WAITS)
+    one_by_one = b.icmp("ne", waits, const(i64, 0))
+    least = count_for(b, b.get(pool, Pool.SHORT, double), cost)
+    share = b.shl(b.get(launch, Launch.THREADS), const(i64, 1))
+    b.put(slot, Slot.LEAST, b.select(one_by_one, const(i64, 1), least))
+    b.put(slot, Slot.SHARE, b.select(one_by_one, const(i64, _MOST_UNITS), share))
+    b.put(slot, Slot.WAITS, waits)
+    for field in (Slot.BLOCKED, Slot.CHANGES, Slot.ABORT):
+        b.put_atomic(slot, field, const(i32, 0))
     b.put_atomic(slot, Slot.WAITING, const(i32, 0))
     b.put_atomic(slot, Slot.DONE, b.trunc(start, i32))
     b.put_atomic(slot, Slot.TICKET, b.or_(generation, start))
@@ -265,11 +262,12 @@ def _together(module: Module, target: Target) -> None:
     b.put(slot, Slot.SCRATCH, size)
     left = b.uitofp(b.sub(b.get(launch, Launch.PROGRAMS), start), double)
     work = b.fmul(b.get(launch, Launch.COST, double), left)
-    waking = b.fcmp("oge", work, b.get(pool, Pool.WORTH_WAKING, double))
+    waits = b.icmp("ne", b.get(launch, Launch.WAITS), const(i64, 0))
+    waking = b.or_(waits, b.fcmp("oge", work, b.get(pool, Pool.WORTH_WAKING, double)))
     generation, bit = _open(b, pool, launch, start, helpers, waking)
     with b.when(waking):
-        asleep = b.get_atomic(pool, Pool.SLEEPERS, i32)
-        with b.when(b.icmp("ne", asleep, const(i32, 0)), name="asleep"):
+        asleep = b.icmp("ne", b.get_atomic(pool, Pool.SLEEPERS, i32), const(i32, 0))
+        with b.when(b.or_(lacking, asleep), name="asleep"):
             b.call("place", void, (pool,))
         wake_children(b, pool, const(i64, -1), helpers)
     scratch = b.get(launch, Launch.SCRATCH, ptr)
@@ -281,7 +279,10 @@ def _together(module: Module, target: Target) -> None:
         ticket = b.gep(slot, Slot.TICKET)
         held = b.atomic_rmw("xchg", ticket, closed, align=8, ordering="seq_cst")
         total.set(b.umin(b.and_(held, const(i64, ALL_TAKEN)), total.get()))
-    b.call("join", void, (pool, slot, b.trunc(total.get(), i32)))
+    number = b.trunc(total.get(), i32)
+    with b.when(waits):
+        b.call("join_waiting", void, (pool, slot, launch, number))
+    b.call("join", void, (pool, slot, number))
     mask = b.xor(bit, const(i32, -1))
     b.atomic_rmw("and", b.gep(pool, Pool.OPEN), mask, align=8, ordering="seq_cst")
     b.put_atomic(pool, Pool.LAST, b.now())
@@ -329,9 +330,15 @@ def _work(module: Module, target: Target) -> None:
     """``work(pool, record, launch, next)``: a grid that may take some time, from a unit on."""
     params = [(ptr, "pool"), (ptr, "record"), (ptr, "launch"), (i64, "next")]
     b, (pool, record, launch, start) = begin(module, target, "work", i32, params)
-    slot = b.call("acquire", ptr, (pool,))
-    b.put(launch, Launch.SLOT, slot)
+    waits = b.icmp("ne", b.get(launch, Launch.WAITS), const(i64, 0))
     b.put(launch, Launch.STATE, b.call("PyEval_SaveThread", ptr, ()))
+    with b.forever("acquiring") as (_, acquired):
+        slot = b.call("acquire", ptr, (pool,))
+        b.put(launch, Launch.SLOT, slot)
+        # Programs that wait for each other can't do without.
+        b.need(b.and_(waits, b.null(slot)), acquired)
+        b.call("sched_yield", i32, ())
+    slot = b.get(launch, Launch.SLOT, ptr)
     b.put(launch, Launch.CHECKED, b.now())
     own = b.gep(launch, Launch.HOLDER)
     b.put(own, 0, const(ptr, 0))
@@ -346,11 +353,13 @@ def _work(module: Module, target: Target) -> None:
         b.put(launch, Launch.SCRATCH, scratch)
         failed.set(b.null(scratch))
     b.leave(failed.get(), end, rarely=True)
-    following = b.call("alone", i64, (pool, launch, start))
-    left = b.icmp("ult", following, b.get(launch, Launch.UNITS))
+    following = b.variable(start, "following")
+    with b.when(b.not_(waits)):
+        following.set(b.call("alone", i64, (pool, launch, start)))
+    left = b.icmp("ult", following.get(), b.get(launch, Launch.UNITS))
     going = b.icmp("eq", b.get(launch, Launch.INTERRUPTED), const(i64, 0))
     with b.when(b.and_(left, going)):
-        b.call("together", void, (pool, launch, following, size))
+        b.call("together", void, (pool, launch, following.get(), size))
     b.br(end)
     b.goto(end)
     with b.when(none):
@@ -363,6 +372,8 @@ def _work(module: Module, target: Target) -> None:
     b.call("PyEval_RestoreThread", void, (b.get(launch, Launch.STATE, ptr),))
     with b.when(failed.get(), weights=(1, 2000)):
         b.call("PyErr_NoMemory", ptr, ())
+    with b.when(b.icmp("ne", b.get(launch, Launch.STUCK), const(i64, 0)), weights=(1, 2000)):
+        b.call("stuck", void, (pool,))
     stopped = b.icmp("ne", b.get(launch, Launch.INTERRUPTED), const(i64, 0))
     b.ret(b.zext(b.or_(failed.get(), stopped), i32))
 
@@ -422,6 +433,8 @@ def _run_grid(module: Module, target: Target) -> None:
         (Launch.COST, known),
         (Launch.SCRATCH, nothing),
         (Launch.INTERRUPTED, nothing),
+        (Launch.STUCK, nothing),
+        (Launch.WAITS, b.get(record, Record.WAITS)),
     ):
         b.put(launch, field, value)
     b.ret(b.call("work", i32, (pool, record, launch, ran)))

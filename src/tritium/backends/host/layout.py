@@ -14,10 +14,11 @@ class Record:
     """One version of a compiled kernel, as a launch needs it.
 
     ``COST`` is the time one program takes in clock ticks, a double; 0 while it isn't known.
-    ``STEADY`` is 1 where that doesn't depend on what a launch is given.
+    ``STEADY`` is 1 where that doesn't depend on what a launch is given, ``WAITS`` where programs
+    wait for memory to change: the scratch memory starts with a ``Waiter`` then.
     """
 
-    ENTRY, SCRATCH, COST, STEADY = 0, 8, 16, 24
+    ENTRY, SCRATCH, COST, STEADY, WAITS = 0, 8, 16, 24, 32
     SIZE = LINE
 
 
@@ -25,15 +26,16 @@ class Pool:
     """The pool. ``SEQUENCE`` counts the grids that were opened: workers wait for its change.
 
     ``OPEN`` has a bit for each slot whose grid may have programs left. ``TRAIN`` is 1 while grids
-    follow each other closely, ``LAST`` when the last one ended. The times from ``TINY`` to ``LONG``
-    are doubles, in ticks: see ``runtime.pool``. ``CPUS`` is the set of CPUs that workers were last
+    follow each other closely, ``LAST`` when the last one ended. The times from ``TINY`` to
+    ``PATIENCE`` are doubles, in ticks: see ``runtime.pool``. ``STUCK`` raises the error of programs
+    that can't go on. ``CPUS`` is the set of CPUs that workers were last
     allowed, nothing where they have those of the thread that started them.
     """
 
     SEQUENCE, OPEN = 0, 8
     SLEEPERS, STOP = 64, 72
     WORKERS, GROWING, CLOSED, TRAIN, LAST = 128, 136, 144, 152, 160
-    TINY, SHORT, WORTH_SHARING, WORTH_WAKING, SPIN, LONG = 192, 200, 208, 216, 224, 232
+    TINY, SHORT, WORTH_SHARING, WORTH_WAKING, SPIN, LONG, PATIENCE, STUCK = range(192, 256, 8)
     MUTEX, CONDITION = 256, 384
     CPUS, CPUS_SIZE = 512, 128
     SLOTS = 640
@@ -47,12 +49,15 @@ class Slot:
     more. ``CONTROL`` is the caller's floating-point control register. ``BUSY`` is 1
     while a caller owns the slot; ``ARENA`` is the scratch memory of that caller, and its size.
     ``WAKING`` is 1 where sleeping workers are to be woken.
+
+    Where programs wait for each other, ``WAITS`` is 1; ``BLOCKED`` counts those that have waited
+    for long, ``CHANGES`` how often that has changed, and ``ABORT`` is 1 once all are to end.
     """
 
     TICKET = 0
-    DONE, WAITING = 64, 72
+    DONE, WAITING, BLOCKED, CHANGES, ABORT = 64, 72, 80, 88, 96
     ENTRY, ARGUMENTS, PROGRAMS, UNIT, UNITS, HELPERS, SCRATCH, CONTROL = range(128, 192, 8)
-    LEAST, SHARE, WAKING, BUSY, ARENA = 192, 200, 208, 216, 224
+    LEAST, SHARE, WAKING, BUSY, ARENA, WAITS = 192, 200, 208, 216, 224, 240
     SIZE = 256
     COUNT = 16
 
@@ -72,11 +77,27 @@ class Launch:
     ``SLOT`` is null where none was free. ``TIME`` (a double, in ticks) and ``RAN`` (programs) are
     the caller's own share, ``COST`` the time per program that is reckoned with. ``CHECKED`` is when
     signals were last looked at, ``STATE`` the thread's state while it doesn't hold the GIL.
+    ``WAITS`` is the record's; ``STUCK`` is 1 where programs wait for some that can't be started.
     """
 
     ENTRY, ARGUMENTS, PROGRAMS, UNIT, UNITS, SCRATCH, THREADS, SLOT = range(0, 64, 8)
     TIME, RAN, COST, CHECKED, STATE, INTERRUPTED, HOLDER = range(64, 120, 8)
+    WAITS, STUCK = 128, 136
     SIZE = 192
+
+
+class Waiter:
+    """What a program that waits has at hand: the function it calls, and what that looks at.
+
+    ``LAUNCH`` is the caller's, null on a worker. ``LOOKS`` counts the calls of one loop,
+    ``BLOCKED`` is 1 once there were many. ``SINCE`` is when the grid was last seen to go on,
+    ``SEEN`` how far.
+    """
+
+    HOOK, POOL, SLOT, LAUNCH, LOOKS, BLOCKED, SINCE, SEEN = range(0, 64, 8)
+    SIZE = LINE
+    MOST = 1024
+    """So many threads run one grid at once, at most."""
 
 
 POOL_SIZE = Worker.FIRST + Worker.MOST * Worker.SIZE

@@ -19,8 +19,8 @@ from tritium.backends.emit import Block, Module, V, const, double, i1, i8, i32, 
 if TYPE_CHECKING:
     from tritium.backends.llvm import Target
 
-from . import grid, placing, waiting
-from .layout import WORD, Pool, Slot, Worker
+from . import blocking, grid, placing, waiting
+from .layout import WORD, Pool, Slot, Waiter, Worker
 from .writer import HostBuilder, Variable, begin
 
 _SIGNAL_SET = 256
@@ -28,15 +28,22 @@ _SIGNAL_SET = 256
 
 
 def write(
-    module: Module, target: Target, *, block: int, faults: tuple[int, ...], condition: bool = False
+    module: Module,
+    target: Target,
+    *,
+    block: int,
+    faults: tuple[int, ...],
+    condition: bool = False,
+    most: int = Waiter.MOST,
 ) -> tuple[str, ...]:
     """Write the pool's module; returns the functions of the C library and Python that it calls.
 
     ``block`` is the platform's SIG_BLOCK, ``faults`` the signals that workers don't block.
-    ``condition``: see ``waiting.write``.
+    ``condition``: see ``waiting.write``; ``most``: see ``blocking.write``.
     """
     needed = waiting.write(module, target, condition=condition)
     needed += placing.write(module, target)
+    blocking.write(module, target, most)
     _arena(module, target)
     drain(module, target)
     _help(module, target)
@@ -50,8 +57,8 @@ def write(
         *needed,
         *("pthread_create", "pthread_join", "pthread_sigmask", "sigfillset", "sigdelset"),
         *("posix_memalign", "free", "sched_yield"),
-        *grid.PYTHON,
-        *_PYTHON,
+        *blocking.C,
+        *{*blocking.PYTHON, *grid.PYTHON, *_PYTHON},
     )
 
 
@@ -85,6 +92,9 @@ def drain(module: Module, target: Target) -> None:
     held = b.variable(b.get_atomic(slot, Slot.TICKET), "ticket")
     allowed = b.variable(const(i64, 1), "allowed")
     units = b.get(slot, Slot.UNITS)
+    waits = b.icmp("ne", b.get(slot, Slot.WAITS), const(i64, 0))
+    with b.when(waits, weights=(1, 2000)):
+        blocking.prepare(b, pool, slot, scratch, caller)
     with b.forever("claim") as (head, after):
         ticket = held.get()
         mine = b.icmp("eq", b.lshr(ticket, const(i64, 32)), generation)
@@ -99,6 +109,9 @@ def drain(module: Module, target: Target) -> None:
         b.leave(b.not_(won), head)
         start = b.now()
         stop = grid.chunk(b, pool, slot, scratch, caller, (first, last))
+        with b.when(waits, weights=(1, 2000)):
+            # One that was made to end has not told.
+            b.call(blocking.HOOK, i32, (scratch, const(i32, 0)))
         taken = b.sitofp(b.smax(b.sub(b.now(), start), const(i64, 1)), double)
         cost = b.fdiv(taken, b.sitofp(count, double))
         most = grid.count_for(b, b.get(pool, Pool.LONG, double), cost)
@@ -131,7 +144,7 @@ def _help(module: Module, target: Target) -> None:
         offset = b.mul(number, const(i64, Slot.SIZE))
         slot = b.gep(b.gep(pool, Pool.SLOTS), offset)
         ticket = b.get_atomic(slot, Slot.TICKET)
-        helpers = b.get(slot, Slot.HELPERS)
+        helpers = b.get_atomic(slot, Slot.HELPERS)
         b.need(b.icmp("ult", index, helpers), head)
         taken = b.icmp("uge", b.and_(ticket, const(i64, grid.ALL_TAKEN)), b.get(slot, Slot.UNITS))
         b.leave(taken, head)
@@ -229,7 +242,6 @@ def _grow(module: Module, target: Target, block: int, faults: tuple[int, ...]) -
     how = {0: 2, 1: 3}[block]
     b.call("pthread_sigmask", i32, (const(i32, how), before, const(ptr, 0)))
     b.memset(b.gep(pool, Pool.CPUS), const(i8, 0), const(i64, Pool.CPUS_SIZE), align=WORD)
-    b.call("place", void, (pool,))
     b.put_atomic(pool, Pool.GROWING, const(i32, 0))
     b.br(quit_)
     b.goto(quit_)
