@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tritium.ir import Block, Function, Op, Region, Value
 from tritium.ir.dtypes import DType, float32, int1, int8, int32, int64, uint8, uint32
 from tritium.ir.types import PointerType, TileType
-from tritium.ops import arith, cast, compare, control, create, logic, memory, select, shape
+from tritium.ops import arith, cast, compare, control, create, hints, logic, memory, select, shape
 from tritium.passes.facts import Fact, Facts
 from tritium.passes.structure import create as make
 
@@ -87,7 +87,7 @@ class Program:
         draw = self.draw
         dtype = draw(st.sampled_from(DTYPES))
         x, y = self.of_type(dtype, extents), self.of_type(dtype, extents)
-        kind = draw(st.integers(0, 7))
+        kind = draw(st.integers(0, 8))
         if kind <= 2:
             classes = (arith.Add, arith.Sub, arith.Mul, arith.Idiv, arith.Rem, logic.And)
             more = (logic.Shl, logic.Shr, arith.Maximum, arith.Minimum, logic.Xor)
@@ -103,12 +103,37 @@ class Program:
             flags = [v for v in self.known if v.scalar is int1 and v.shape == extents]
             if flags:
                 self.add(select.Where, condition=draw(st.sampled_from(flags)), x=x, y=y)
+        elif kind == 7:
+            self.promise(x)
         elif len(extents) == 2:
             self.add(shape.Trans, x=x, order=(1, 0))
             self.add(shape.Reshape, x=x, shape=(math.prod(extents),))
         else:
             rows = draw(st.sampled_from([n for n in (2, 3, 4) if extents[0] % n == 0] or [1]))
             self.add(shape.Reshape, x=x, shape=(rows, extents[0] // rows))
+
+    def promise(self, x: Value) -> None:
+        """Something that is so, of a tile that is known."""
+        data = np.vectorize(int, otypes=[object])(self.known[x])
+        promised: dict[str, list[int]] = {"multiple": [], "contiguous": [], "constant": []}
+        for place, extent in enumerate(x.shape):
+            rows = np.moveaxis(data, place, -1).reshape(-1, extent)
+            sizes = [size for size in (1, 2, 3, 4, 8, 16, extent) if size <= extent]
+            counts = [n for n in sizes if all(_counts_up(row, n, 1) for row in rows)]
+            equal = [n for n in sizes if all(_counts_up(row, n, 0) for row in rows)]
+            run = self.draw(st.sampled_from(counts))
+            same = self.draw(st.sampled_from(equal)) if run == 1 else 1
+            firsts = rows[:, :: max(run, same)].ravel()
+            divides = [n for n in (1, 2, 3, 4, 8, 48, 64) if not any(v % n for v in firsts)]
+            promised["contiguous"].append(run)
+            promised["constant"].append(same)
+            promised["multiple"].append(self.draw(st.sampled_from(divides)))
+        self.add(hints.Promise, x=x, **{name: tuple(each) for name, each in promised.items()})
+
+
+def _counts_up(row: np.ndarray[Any, Any], size: int, step: int) -> bool:
+    """Whether from each multiple of ``size`` on as many elements count up by ``step``."""
+    return all(row[at] == row[at - 1] + step for at in range(1, len(row)) if at % size)
 
 
 def check(fact: Fact, value: Value, data: np.ndarray[Any, Any]) -> None:
@@ -225,3 +250,89 @@ def test_what_a_loop_carries(step: int, group: int) -> None:
     assert fact.axes[0].contiguity(1) == group
     assert fact.axes[0].start == {16: 16, 1: 1, 0: 1 << 62}[step]
     assert fact.range == ((0, 63) if step == 0 else (-(2**31), 2**31 - 1))
+
+
+# ---- promises ------------------------------------------------------------------------------------
+
+
+def _promised(count: int = 64, **promises: Any) -> Fact:
+    """What is known of a tile of unknown integers of which something is promised."""
+    function = Function("f", [("p", PointerType(int32), 16)])
+    pointers = make(create.Splat, loc=None, x=function.params[0].value, shape=(count,))
+    loaded = make(memory.Load, loc=None, pointer=pointers.result, volatile=True)
+    op = make(hints.Promise, loc=None, x=loaded.result, **promises)
+    for each in (pointers, loaded, op):
+        function.body.block.append(each)
+    return Facts(function).of(op.result)
+
+
+def test_runs_and_where_they_start_are_as_promised() -> None:
+    axis = _promised(multiple=(16,), contiguous=(16,)).axes[0]
+    assert axis == (16, 1, 16)
+    assert _promised(contiguous=(64,)).axes[0].contiguity(1) == 64
+    assert _promised(constant=(8,)).axes[0].constancy == 8
+    assert _promised(48, contiguous=(48,)).axes[0].group == 64
+
+
+def test_runs_of_a_number_that_is_no_power_of_two_are_cut() -> None:
+    assert _promised(96, multiple=(48,), contiguous=(48,)).axes[0] == (16, 1, 16)
+    assert _promised(96, multiple=(64,), contiguous=(12,)).axes[0] == (4, 1, 4)
+
+
+def _assumed(*make_condition: Any) -> tuple[Facts, Value, Value]:
+    """Facts where a condition of the parameter n is assumed under a branch; what n is there."""
+    function = Function("f", [("n", int32, 1), ("c", int1, 1)])
+    block = function.body.block
+    n, condition = (param.value for param in function.params)
+    inner = Block([])
+    values = [n]
+    for cls, fields in make_condition:
+        fields = {key: values[v] if isinstance(v, int) and key in "xy" else v for key, v in fields}
+        op = make(cls, loc=None, **fields)
+        inner.append(op)
+        values += op.results
+    inner.append(make(hints.Assume, loc=None, condition=values[-1]))
+    for target in (inner, block):
+        target.append(make(create.Splat, loc=None, x=n, shape=(4,)))
+        if target is inner:
+            inner.append(make(control.Yield, loc=None, values=()))
+            other = Block([])
+            other.append(make(control.Yield, loc=None, values=()))
+            regions = {"then": Region(inner), "otherwise": Region(other)}
+            block.append(make(control.If, loc=None, condition=condition, **regions))
+    facts = Facts(function)
+    return facts, inner.ops[-2].results[0], block.ops[-1].results[0]
+
+
+def constant(value: int) -> Any:
+    return create.Constant, [("value", value), ("dtype", int32)]
+
+
+def binary(cls: type[Op], x: int, y: int) -> Any:
+    return cls, [("x", x), ("y", y)]
+
+
+def test_what_is_assumed_holds_in_its_block_only() -> None:
+    wanted: list[tuple[list[Any], tuple[int, Any]]] = [
+        ([constant(0), binary(compare.Gt, 0, 1)], (1, (1, 2**31 - 1))),
+        ([constant(0), binary(compare.Lt, 1, 0)], (1, (1, 2**31 - 1))),
+        ([constant(7), binary(compare.Le, 0, 1)], (1, (-(2**31), 7))),
+        ([constant(24), binary(compare.Eq, 0, 1)], (1, (24, 24))),
+        (
+            [constant(16), constant(0), binary(arith.Rem, 0, 1), binary(compare.Eq, 3, 2)],
+            (16, (-(2**31), 2**31 - 1)),
+        ),
+        (
+            [
+                *(constant(3), constant(9)),
+                *(binary(compare.Ge, 0, 1), binary(compare.Lt, 0, 2)),
+                binary(logic.And, 3, 4),
+            ],
+            (1, (3, 8)),
+        ),
+    ]
+    for condition, (divisor, span) in wanted:
+        facts, inside, after = _assumed(*condition)
+        assert (facts.of(inside).divisor, facts.of(inside).range) == (divisor, span)
+        assert facts.of(after).range == (-(2**31), 2**31 - 1)
+        assert facts.of(after).divisor == 1

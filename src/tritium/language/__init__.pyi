@@ -282,7 +282,11 @@ def associative_scan(*args: Any, **kwargs: Any) -> Any:
     """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
 
 def assume(cond: Any) -> None:
-    """A promise that the scalar int1 ``cond`` is true. Raises E0403 for anything else."""
+    """A promise that the scalar int1 ``cond`` is true. Raises E0403 for anything else.
+
+    Used where it says something of one value: that it is a multiple of a constant
+    (``n % 16 == 0``), or how it compares with one; and of what is combined by ``&``.
+    """
 
 def atomic_add(*args: Any, **kwargs: Any) -> Any:
     """Not supported yet: atomic operations come with a later version. Raises E0121."""
@@ -487,9 +491,14 @@ def load(
 
     Lanes whose ``mask`` (int1) is false read no memory: they give ``other``, cast to the element
     type, or 0. Mask and other are broadcast to the pointer's shape; a larger mask broadcasts the
-    pointer, unless that is a scalar. ``cache_modifier`` (ca, cg, cs, cv, wb, wt),
-    ``eviction_policy`` (evict_first, evict_last, evict_normal) and ``volatile`` change no result.
-    ``boundary_check`` and ``padding_option`` belong to block pointers.
+    pointer, unless that is a scalar. ``boundary_check`` and ``padding_option`` belong to block
+    pointers.
+
+    No option changes a result. On NVIDIA GPUs ``cache_modifier`` (ca, cg, cs, cv; wb and wt are for
+    stores and say nothing here) is the instruction's cache operator, ``eviction_policy``
+    (evict_first, evict_last; evict_normal is the default) its priority in L2, and in L1 too where
+    there is no cache operator. A ``volatile`` load ignores both. What is volatile or cv is read
+    once, for all threads, also where several hold the element.
 
     Raises E0601 without a pointer, E0602 for a mask that isn't int1, E0603 where shapes don't fit,
     E0604 for ``other`` without a mask, E0606 for an unknown option, E0607 for options of block
@@ -535,13 +544,15 @@ def max(
 def max_constancy(input: Any, values: Any) -> Any:
     """``input`` itself: a promise that along each axis runs of ``values`` elements are equal.
 
-    One integer for each axis. Raises E0206 for another number of values.
+    One integer for each axis; runs begin at multiples of it. See ``multiple_of``. Raises E0206 for
+    another number of values.
     """
 
 def max_contiguous(input: Any, values: Any) -> Any:
     """``input`` itself: a promise that along each axis runs of ``values`` elements count up by 1.
 
-    One integer for each axis. Raises E0206 for another number of values.
+    One integer for each axis; runs begin at multiples of it. See ``multiple_of``. Raises E0206 for
+    another number of values.
     """
 
 def maximum(x: Any, y: Any, propagate_nan: Any = PropagateNan.NONE) -> tensor:
@@ -573,7 +584,9 @@ def mul(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
 def multiple_of(input: Any, values: Any) -> Any:
     """``input`` itself: a promise that along each axis runs start at multiples of ``values``.
 
-    One integer for each axis, or one for a scalar. Raises E0206 for another number of values.
+    One integer for each axis, or one for a scalar. Runs are those of ``max_contiguous`` or
+    ``max_constancy``, or such as are known. A promise changes no result where it holds; on a GPU
+    one that doesn't hold may make accesses go wrong. Raises E0206 for another number of values.
     """
 
 def num_programs(axis: Any) -> tensor:
@@ -709,8 +722,8 @@ def store(
     """Write ``value`` to ``pointer`` in the lanes whose ``mask`` (int1) is true.
 
     ``value`` is cast to the element type; it and the mask are broadcast to the pointer's shape.
-    Where lanes share an address, any one of them wins. ``cache_modifier`` and ``eviction_policy``
-    as in ``load``.
+    Where lanes share an address, any one of them wins. ``cache_modifier`` (wb, cg, cs, wt; ca and
+    cv are for loads and say nothing here) and ``eviction_policy`` as in ``load``.
 
     Raises E0601 without a pointer, E0602 for a mask that isn't int1, E0603 where shapes don't fit,
     E0605 for a pointer to const, E0606 for an unknown option, E0607 for an option of block

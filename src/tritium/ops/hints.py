@@ -6,74 +6,169 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from tritium.diagnostics import error
-from tritium.ir.dtypes import DType, int1, int32
+from tritium.ir.core import ORDERED, Op, Value, attribute, op, operand
+from tritium.ir.dtypes import DType, Type, int1, int8, int32, int64
+from tritium.ir.types import PointerType, shaped
 
 from .cast import convert_tile
 from .constants import constant, describe, number, to_tile
 from .constexpr import constexpr, unwrap
 from .control import iterations
 from .create import static_int
-from .emit import METHODS, surface, tracer_of
+from .emit import METHODS, emit, emit_tile, surface, tracer_of
 from .promotion import common_type
+from .spec import Case, Reject, Sample, given
 from .tile import Tile
 from .tuples import TileTuple
 
 
-def _check_hint(name: str, input: Any, values: Any, entries: int) -> Any:
-    """``input``, after one compile-time integer for each of ``entries`` axes was found."""
+@op("hints.promise")
+class Promise(Op):
+    """``x`` itself, with what the user promises of it: facts that a code generator may use.
+
+    Each attribute has one number for each axis, or none (``multiple``: one too for a scalar). Along
+    its axis, from each multiple of a number in ``contiguous`` on as many elements count up by 1 (by
+    the size of an element, for pointers); ``constant`` likewise of equal elements; the first of
+    each such run, or of each run that is known otherwise, is a multiple of the number in
+    ``multiple`` (for pointers in bytes). No result depends on a promise. One that doesn't hold may
+    let a GPU access memory wrongly.
+    """
+
+    x: Value = operand()
+    multiple: tuple[int, ...] = attribute(())
+    contiguous: tuple[int, ...] = attribute(())
+    constant: tuple[int, ...] = attribute(())
+
+    def infer(self) -> Type:
+        return self.x.type
+
+    def evaluate(self, machine: Any, x: Any) -> Any:
+        return np.asarray(x)
+
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """Promises that hold, of integers and pointers."""
+        runs = np.arange(16, 48)
+        promised = {"multiple": (16,), "contiguous": (16,)}
+        for dtype in (int8, int32, int64):
+            x = Sample(shaped(dtype, runs.shape), runs.astype(dtype.numpy))
+            yield Case(cls, f"{dtype}", {"x": x}, promised, oracle=lambda x: (x,))
+        one = Sample(int32, np.asarray(48, np.int32))
+        yield Case(cls, "a scalar", {"x": one}, {"multiple": (16,)}, oracle=lambda x: (x,))
+        pointers = Sample(shaped(PointerType(int32), runs.shape), (4 * runs).astype(np.uint64))
+        yield Case(cls, "pointers", {"x": pointers}, promised, oracle=lambda x: (x,))
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """Numbers that aren't one for each axis, or no constants."""
+        x = given(int32, 4, 8)
+        yield Reject("one for two axes", "E0206", lambda: multiple_of(x, 4), "values")
+        yield Reject("three for two axes", "E0206", lambda: max_constancy(x, (1, 2, 4)), "values")
+        yield Reject("one for none", "E0206", lambda: max_contiguous(given(int32), 4), "values")
+        run_time = lambda: multiple_of(given(int32), given(int32))  # noqa: E731
+        yield Reject("a run-time value", "E0205", run_time, "values")
+
+
+@op("hints.assume", effects=ORDERED)
+class Assume(Op):
+    """A promise that the scalar int1 ``condition`` is true from here to the end of its block."""
+
+    condition: Value = operand()
+
+    def infer(self) -> None:
+        if self.condition.type is not int1:
+            raise error("E0403", got=self.condition.type)
+
+    def evaluate(self, machine: Any, condition: Any) -> None:
+        return None
+
+    @classmethod
+    def cases(cls) -> Iterator[Case]:
+        """A condition that holds."""
+        true = Sample(int1, np.asarray(True))
+        yield Case(cls, "true", {"condition": true}, oracle=lambda condition: ())
+
+    @classmethod
+    def rejects(cls) -> Iterator[Reject]:
+        """Numbers and tiles."""
+        yield Reject("an integer", "E0403", lambda: assume(given(int32)), "cond")
+        yield Reject("a tile", "E0403", lambda: assume(given(int1, 4)), "cond")
+
+
+def _promise(name: str, attribute: str, input: Any, values: Any) -> Any:
+    """``input`` with a promise: one compile-time integer for each axis. Raises E0206."""
     known = unwrap(values)
-    given = known if isinstance(known, (tuple, list, TileTuple)) else (known,)
-    listed = [static_int(name, value, "values") for value in given]
-    if len(listed) != entries:
+    listed = known if isinstance(known, (tuple, list, TileTuple)) else (known,)
+    numbers = tuple(static_int(name, value, "values") for value in listed)
+    tile = to_tile(input, name, "input")
+    entries = len(tile.type.shape)
+    if not entries and attribute == "multiple":
+        entries = 1
+    if len(numbers) != entries:
         raise error(
             "E0206",
             op=name,
-            text=f"{len(listed)} values for {entries} axes",
+            text=f"{len(numbers)} values for {entries} axes",
             hint="give one value for each axis",
             argument="values",
         )
-    return input
-
-
-def _rank(name: str, input: Any) -> int:
-    return len(to_tile(input, name, "input").type.shape)
+    if not numbers or not (tile.type.is_ptr() or tile.dtype.is_int()) or tile.dtype is int1:
+        return input
+    inner = tile.value.defining_op
+    promises: dict[str, Any] = {}
+    if isinstance(inner, Promise):
+        # Told one after the other, they hold together.
+        tile, promises = Tile(inner.x), inner.attributes
+        before = promises[attribute] or (1,) * len(numbers)
+        numbers = tuple(map(max, before, numbers))
+    return emit_tile(Promise, x=tile, **{**promises, attribute: numbers})
 
 
 @surface
 def multiple_of(input: Any, values: Any) -> Any:
     """``input`` itself: a promise that along each axis runs start at multiples of ``values``.
 
-    One integer for each axis, or one for a scalar. Raises E0206 for another number of values.
+    One integer for each axis, or one for a scalar. Runs are those of ``max_contiguous`` or
+    ``max_constancy``, or such as are known. A promise changes no result where it holds; on a GPU
+    one that doesn't hold may make accesses go wrong. Raises E0206 for another number of values.
     """
-    rank = _rank("multiple_of", input)
-    return _check_hint("multiple_of", input, values, rank if rank else 1)
+    return _promise("multiple_of", "multiple", input, values)
 
 
 @surface
 def max_contiguous(input: Any, values: Any) -> Any:
     """``input`` itself: a promise that along each axis runs of ``values`` elements count up by 1.
 
-    One integer for each axis. Raises E0206 for another number of values.
+    One integer for each axis; runs begin at multiples of it. See ``multiple_of``. Raises E0206 for
+    another number of values.
     """
-    return _check_hint("max_contiguous", input, values, _rank("max_contiguous", input))
+    return _promise("max_contiguous", "contiguous", input, values)
 
 
 @surface
 def max_constancy(input: Any, values: Any) -> Any:
     """``input`` itself: a promise that along each axis runs of ``values`` elements are equal.
 
-    One integer for each axis. Raises E0206 for another number of values.
+    One integer for each axis; runs begin at multiples of it. See ``multiple_of``. Raises E0206 for
+    another number of values.
     """
-    return _check_hint("max_constancy", input, values, _rank("max_constancy", input))
+    return _promise("max_constancy", "constant", input, values)
 
 
 @surface
 def assume(cond: Any) -> None:
-    """A promise that the scalar int1 ``cond`` is true. Raises E0403 for anything else."""
+    """A promise that the scalar int1 ``cond`` is true. Raises E0403 for anything else.
+
+    Used where it says something of one value: that it is a multiple of a constant
+    (``n % 16 == 0``), or how it compares with one; and of what is combined by ``&``.
+    """
     known = to_tile(cond, "assume", "cond")
     if known.type is not int1:
         raise error("E0403", got=known.type, argument="cond")
+    emit(Assume, condition=known)
 
 
 @surface

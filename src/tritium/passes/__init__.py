@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from . import canonicalize, carried, contract, cse, dce, hoist
+from . import canonicalize, carried, contract, cse, dce, forget, hoist
 from .pipeline import (
-    CONTRACTED,
     DEFAULT,
+    DEVICE,
     PASSES,
     NoOptions,
     Pass,
     PassRun,
     Step,
+    contracted,
     parse_pipeline,
     register_pass,
     run_pipeline,
 )
 
 __all__ = [
-    "CONTRACTED",
     "DEFAULT",
+    "DEVICE",
     "PASSES",
     "NoOptions",
     "Pass",
@@ -27,8 +28,10 @@ __all__ = [
     "canonicalize",
     "carried",
     "contract",
+    "contracted",
     "cse",
     "dce",
+    "forget",
     "hoist",
     "parse_pipeline",
     "register_pass",

@@ -49,6 +49,7 @@ from tritium.ops.cast import Bitcast, Convert
 from tritium.ops.control import For, While
 from tritium.ops.create import Arange, Splat
 from tritium.ops.elementwise import Elementwise
+from tritium.ops.hints import Promise
 from tritium.ops.memory import Offset
 from tritium.ops.select import Where
 from tritium.ops.shape import Broadcast, ExpandDims, Trans
@@ -58,7 +59,7 @@ from .structure import regions_of, set_ops
 
 _POINTWISE = (
     *(Splat, Arange, Broadcast, ExpandDims, Trans),
-    *(Elementwise, Where, Convert, Bitcast, Offset),
+    *(Elementwise, Where, Convert, Bitcast, Offset, Promise),
 )
 
 

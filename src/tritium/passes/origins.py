@@ -10,6 +10,7 @@ from tritium.ir import WRITES, Block, Function, Op, Value
 from tritium.ops.cast import Bitcast
 from tritium.ops.control import For, If, While
 from tritium.ops.create import Splat
+from tritium.ops.hints import Promise
 from tritium.ops.memory import Load, Offset, Store
 from tritium.ops.shape import Broadcast, ExpandDims, Reshape, Trans
 
@@ -25,7 +26,7 @@ def root(pointer: Value) -> Value | None:
             return seen if owner is None else None
         if isinstance(op, Offset):
             seen = op.pointer
-        elif isinstance(op, (Splat, Broadcast, ExpandDims, Reshape, Trans)) or (
+        elif isinstance(op, (Splat, Broadcast, ExpandDims, Reshape, Trans, Promise)) or (
             isinstance(op, Bitcast) and op.x.scalar.is_ptr()
         ):
             seen = op.x

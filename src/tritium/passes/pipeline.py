@@ -19,11 +19,16 @@ from tritium.ir import Function, attribute_text, parse_fields, verify
 Run = Callable[[Function, Any], bool]
 AnyRun = TypeVar("AnyRun", bound=Run)
 
-DEFAULT = "canonicalize,cse,carried,hoist,canonicalize,cse,dce"
+DEVICE = "canonicalize,cse,carried,hoist,canonicalize,cse,dce"
+"""What a back end runs that makes use of hints, as those of GPUs do."""
+
+DEFAULT = f"forget,{DEVICE}"
 """What the CPU back end runs."""
 
-CONTRACTED = f"contract,{DEFAULT}"
-"""What it runs under ``enable_fp_fusion``: fused is what the kernel's text says."""
+
+def contracted(pipeline: str) -> str:
+    """A pipeline under ``enable_fp_fusion``: fused is what the kernel's text says."""
+    return f"contract,{pipeline}"
 
 
 @dataclass(frozen=True)

@@ -209,9 +209,15 @@ class KernelCode(abc.ABC):
             return self._function
 
     def _pipeline(self) -> str:
-        from tritium.passes import CONTRACTED, DEFAULT
+        from tritium.passes import contracted
 
-        return CONTRACTED if self.fuse else DEFAULT
+        return contracted(self._passes()) if self.fuse else self._passes()
+
+    def _passes(self) -> str:
+        """The passes that the back end runs."""
+        from tritium.passes import DEFAULT
+
+        return DEFAULT
 
     def optimised_ir(self) -> str:
         """The text of the IR after the passes."""

@@ -14,6 +14,7 @@ from tritium.ir.dtypes import Type, int32
 from tritium.ir.types import PointerType
 from tritium.ops import arith, control, create, memory, shape
 from tritium.ops.spec import Array, Case
+from tritium.passes import run_pipeline
 
 
 class Writer:
@@ -86,6 +87,8 @@ def build(cases: Sequence[Case], divisibility: int = 1) -> Function:
 def run(cases: Sequence[Case], cpu: str | None) -> list[list[Array]]:
     """For each case its results, then the final contents of its buffers."""
     function = build(cases)
+    # The back end sees no hints.
+    run_pipeline(function, "forget")
     kernel, library = compiled(function, cpu, False, False)
     arrays: list[Array] = []
     outcomes: list[list[Array]] = []

@@ -39,7 +39,7 @@ def traced(kernel: DeviceFunction, **given: Any) -> Function:
         for name, value in given.items()
     }
     function = trace(kernel, specs).function
-    passes.run_pipeline(function)
+    passes.run_pipeline(function, passes.DEVICE)
     return function
 
 
@@ -109,3 +109,23 @@ def one_for_all(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     first = tl.load(x_ptr)
     tl.store(x_ptr, first + 1)
     tl.store(out_ptr + tl.arange(0, BLOCK), first + tl.load(x_ptr))
+
+
+@DeviceFunction
+def hinted(x_ptr, index_ptr, out_ptr, n, stride, BLOCK: tl.constexpr):
+    tl.assume(n % 16 == 0)
+    tl.assume((stride >= 0) & (stride % 8 == 0))
+    block = tl.multiple_of(tl.load(index_ptr + tl.program_id(0)), BLOCK)
+    offs = block + tl.max_contiguous(tl.multiple_of(tl.arange(0, BLOCK) % n, BLOCK), BLOCK)
+    mask = tl.arange(0, BLOCK) < n
+    x = tl.load(x_ptr + tl.program_id(0) * stride + offs, mask=mask)
+    tl.store(tl.multiple_of(out_ptr + offs, 16), x, mask=mask)
+
+
+@DeviceFunction
+def unhinted(x_ptr, index_ptr, out_ptr, n, stride, BLOCK: tl.constexpr):
+    block = tl.load(index_ptr + tl.program_id(0))
+    offs = block + tl.arange(0, BLOCK) % n
+    mask = tl.arange(0, BLOCK) < n
+    x = tl.load(x_ptr + tl.program_id(0) * stride + offs, mask=mask)
+    tl.store(out_ptr + offs, x, mask=mask)

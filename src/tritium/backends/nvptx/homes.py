@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tritium.ir.core import Block, Function, Op, Value
-from tritium.ops import arith, cast, compare, control, create, dot, logic, memory, reduce, select
+from tritium.ops import arith, cast, compare, control, create, dot, hints, logic, memory, reduce, select
 from tritium.ops.shape import Broadcast
 from tritium.passes.facts import Facts
 
@@ -20,6 +20,7 @@ from .sources import MOVES, is_free, result_layout, source_of
 
 _CHEAP = (
     *(create.Splat, create.Arange, memory.Offset, select.Where, cast.Convert, cast.Bitcast),
+    hints.Promise,
     *(arith.Add, arith.Sub, arith.Mul, arith.Neg, arith.Abs, arith.Maximum, arith.Minimum),
     *(arith.Idiv, logic.And, logic.Or, logic.Xor, logic.Not, logic.Shl, logic.Shr),
     *(compare.Eq, compare.Ne, compare.Lt, compare.Le, compare.Gt, compare.Ge),

@@ -10,7 +10,7 @@ from tritium.diagnostics import InternalError
 from tritium.ir.core import Block, Function, Op, Region, Value
 from tritium.ir.dtypes import Type
 from tritium.ir.types import element
-from tritium.ops import control, create, dot, memory, program
+from tritium.ops import control, create, dot, hints, memory, program
 from tritium.passes.origins import root, written_parameters
 
 from .converts import by_index, convert
@@ -29,6 +29,7 @@ from .shared import SharedMemory
 from .sources import MOVES, is_free
 from .target import GpuTarget
 from .values import Held, Threads
+from .versions import Versions
 
 GLOBAL = pointer(1)
 """Pointers to the user's memory, as instructions take them."""
@@ -44,9 +45,10 @@ class Writer:
         self.target = target
         self.num_warps = num_warps
         self.disjoint = disjoint
-        self.homes = Homes(source, num_warps)
+        self.versions = Versions(source, num_warps)
+        self.homes = self.versions.plain
         self.module = Module(source.name)
-        blocks = least_blocks(source, self.homes, num_warps)
+        blocks = least_blocks(source, self.versions.all, num_warps)
         self.function = self.module.function(
             name,
             void,
@@ -94,6 +96,30 @@ class Writer:
 
     def write(self) -> None:
         """Write everything."""
+        if self.versions.wide is None:
+            self._version(self.versions.plain)
+            return
+        blocks = [self.function.block(name) for name in ("multiples", "plain")]
+        self.b.cbr(self._are_multiples(), *blocks)
+        with self.order.branch() as sides:
+            for block, homes in zip(blocks, self.versions.all, strict=True):
+                sides.begin()
+                self.b.goto(block)
+                self._version(homes)
+
+    def _are_multiples(self) -> V:
+        """Whether the numbers that the versions differ in are multiples, all of them."""
+        b, versions = self.b, self.versions
+        bits = const(i32, 0)
+        for value in versions.tested:
+            bits = b.or_(bits, b.int_cast(self.scalars[value], i32, signed=False))
+        return b.icmp("eq", b.and_(bits, const(i32, versions.divisor - 1)), const(i32, 0))
+
+    def _version(self, homes: Homes) -> None:
+        """The whole body, in one set of layouts."""
+        self.homes = homes
+        self.elements = Elements(self)
+        self.scalars = {param.value: self.scalars[param.value] for param in self.source.params}
         body = self.source.body.block
         self.elements.open(body, self.b)
         self.block(body)
@@ -122,7 +148,7 @@ class Writer:
             self._dot(op)
         elif isinstance(op, MOVES):
             self._move(op)
-        elif not isinstance(op, control.Return):
+        elif not isinstance(op, (control.Return, hints.Assume)):
             self._pointwise(op)
 
     def made(self, value: Value, held: Held) -> None:
@@ -236,6 +262,8 @@ class Writer:
         """One lane of an operation that computes each element of its result from scalars alone."""
         if isinstance(op, create.Constant):
             return constant(op)
+        if isinstance(op, hints.Promise):
+            return operands[0]
         if isinstance(op, memory.Offset):
             return self.offset(op, operands[0], operands[1], self.b if b is None else b)
         return self.rule(op)(self.lowering(b), op, *operands)

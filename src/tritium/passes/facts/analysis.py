@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tritium.ir.core import Block, Function, Op, Value
-from tritium.ops import control
+from tritium.ops import control, hints
 
+from .assumed import assumed
 from .fact import Fact, join, type_range, unknown
 from .rules import fact_of
 
@@ -30,9 +31,21 @@ class Facts:
 
     def _block(self, block: Block) -> tuple[Fact, ...]:
         """Walk a block whose arguments are known. Returns the facts of what it yields."""
+        before: dict[Value, Fact] = {}
+        yielded = self._walk(block, before)
+        # What is assumed in a block says nothing where that doesn't run.
+        self._known.update(before)
+        return yielded
+
+    def _walk(self, block: Block, before: dict[Value, Fact]) -> tuple[Fact, ...]:
         for op in block.ops:
             if isinstance(op, control.Yield):
                 return tuple(map(self.of, op.values))
+            if isinstance(op, hints.Assume):
+                for value, fact in assumed(op.condition, self.of):
+                    before.setdefault(value, self.of(value))
+                    self._known[value] = fact
+                continue
             if isinstance(op, control.For):
                 self._count_loop(op)
             elif isinstance(op, control.While):

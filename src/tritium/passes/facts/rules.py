@@ -8,7 +8,7 @@ from typing import Any
 from tritium.ir.core import Op
 from tritium.ir.dtypes import DType, Type, int1
 from tritium.ir.types import element
-from tritium.ops import arith, cast, compare, create, logic, memory, program, select, shape
+from tritium.ops import arith, cast, compare, create, hints, logic, memory, program, select, shape
 
 from .fact import (
     ANY,
@@ -372,6 +372,45 @@ def _(op: compare.Comparison, operands: Sequence[Fact]) -> Fact:
 def _block(axis: Axis) -> int:
     """A number that divides every element of the groups that are constant."""
     return axis.within(axis.constancy).start
+
+
+# ---- promises ------------------------------------------------------------------------------------
+
+
+@_rule(hints.Promise)
+def _(op: hints.Promise, operands: Sequence[Fact]) -> Fact:
+    (x,) = operands
+    scalar = op.x.scalar
+    step = element(op.x.type).itemsize if scalar.is_ptr() else 1
+    if not op.x.shape:
+        return x._replace(divisor=max(x.divisor, _promised(op.multiple, 0)))
+    axes = []
+    for number, (axis, extent) in enumerate(zip(x.axes, op.x.shape)):
+        axis = _run(axis, _promised(op.constant, number, extent), 0)
+        axis = _run(axis, _promised(op.contiguous, number, extent), step)
+        start = min(_promised(op.multiple, number), _most_of_start(op, axis, number))
+        axes.append(axis._replace(start=max(axis.start, start)))
+    return x._replace(axes=tuple(axes))
+
+
+def _promised(numbers: Sequence[int], number: int, extent: int = 0) -> int:
+    """The power of two of a promise for an axis; all of the axis where it reaches that far."""
+    promised = max(1, numbers[number]) if numbers else 1
+    return ceil_power_of_two(extent) if 0 < extent <= promised else power_of_two(promised)
+
+
+def _run(axis: Axis, group: int, stride: int) -> Axis:
+    """An axis with runs that were promised, if that is more than what is known."""
+    if group <= axis.group and (axis.stride == stride or group == 1):
+        return axis
+    return Axis(group, stride, axis.start)
+
+
+def _most_of_start(op: hints.Promise, axis: Axis, number: int) -> int:
+    """What may divide the first of each group where several make up a run that was promised."""
+    promised = op.contiguous[number] if op.contiguous else 1
+    one_group = power_of_two(max(1, promised)) == promised or promised >= op.x.shape[number]
+    return ANY if one_group or not axis.stride else power_of_two(axis.stride * axis.group)
 
 
 @_rule(memory.Load)

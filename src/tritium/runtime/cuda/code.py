@@ -115,6 +115,11 @@ class CudaCode(KernelCode):
 
     # ---- what it is ------------------------------------------------------------------------------
 
+    def _passes(self) -> str:
+        from tritium.passes import DEVICE
+
+        return DEVICE
+
     @property
     def triton_target(self) -> tuple[str, Any, int]:
         """The architecture is ten times the compute capability."""
