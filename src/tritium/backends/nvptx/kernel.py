@@ -29,7 +29,6 @@ from .shared import SharedMemory
 from .sources import MOVES, is_free
 from .target import GpuTarget
 from .values import Held, Threads
-from .versions import Versions
 
 GLOBAL = pointer(1)
 """Pointers to the user's memory, as instructions take them."""
@@ -45,10 +44,9 @@ class Writer:
         self.target = target
         self.num_warps = num_warps
         self.disjoint = disjoint
-        self.versions = Versions(source, num_warps)
-        self.homes = self.versions.plain
+        self.homes = Homes(source, num_warps)
         self.module = Module(source.name)
-        blocks = least_blocks(source, self.versions.all, num_warps)
+        blocks = least_blocks(source, self.homes, num_warps)
         self.function = self.module.function(
             name,
             void,
@@ -96,30 +94,6 @@ class Writer:
 
     def write(self) -> None:
         """Write everything."""
-        if self.versions.wide is None:
-            self._version(self.versions.plain)
-            return
-        blocks = [self.function.block(name) for name in ("multiples", "plain")]
-        self.b.cbr(self._are_multiples(), *blocks)
-        with self.order.branch() as sides:
-            for block, homes in zip(blocks, self.versions.all, strict=True):
-                sides.begin()
-                self.b.goto(block)
-                self._version(homes)
-
-    def _are_multiples(self) -> V:
-        """Whether the numbers that the versions differ in are multiples, all of them."""
-        b, versions = self.b, self.versions
-        bits = const(i32, 0)
-        for value in versions.tested:
-            bits = b.or_(bits, b.int_cast(self.scalars[value], i32, signed=False))
-        return b.icmp("eq", b.and_(bits, const(i32, versions.divisor - 1)), const(i32, 0))
-
-    def _version(self, homes: Homes) -> None:
-        """The whole body, in one set of layouts."""
-        self.homes = homes
-        self.elements = Elements(self)
-        self.scalars = {param.value: self.scalars[param.value] for param in self.source.params}
         body = self.source.body.block
         self.elements.open(body, self.b)
         self.block(body)
