@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from benchmarks import gpu_kernels
-from benchmarks.gpu_cases import BUILDERS, PROCESSORS, Config, Data, Spec, specs
+from benchmarks.gpu_cases import BUILDERS, PROCESSORS, Config, Data, Problem, Spec
 
 import tritium.language as tl
 from tritium import passes
@@ -38,19 +38,20 @@ def argument(value: Any) -> Any:
     return ArrayArgument(getattr(dtypes, str(value.dtype).removeprefix("torch.")), 256)
 
 
-def functions(torch: Any, spec: Spec) -> Iterator[tuple[Config, Function]]:
+def functions(problem: Problem) -> Iterator[tuple[Config, Function]]:
     """A case's kernel in tile IR with each of its configurations."""
-    problem = BUILDERS[spec.kernel](spec, Shapes(torch))
-    kernel = gpu_kernels.build(spec.kernel, SimpleNamespace(jit=DeviceFunction), tl)
+    name = problem.spec.kernel
+    kernel = gpu_kernels.build(name, SimpleNamespace(jit=DeviceFunction), tl)
     rules = parameters(kernel)
     for config in problem.configs:
-        given = dict(zip(rules, [*map(argument, problem.args)]))
+        given = dict(zip(rules, map(argument, problem.args)))
         given.update(config.constants)
-        specs_ = {name: specialize_arg(value, rules[name]) for name, value in given.items()}
-        function = trace(kernel, specs_).function
+        specialised = {name: specialize_arg(value, rules[name]) for name, value in given.items()}
+        function = trace(kernel, specialised).function
         passes.run_pipeline(function, passes.DEFAULT)
         yield config, function
 
 
-def all_specs() -> list[Spec]:
-    return specs(False)
+def without_data(torch: Any, spec: Spec) -> Problem:
+    """A case of whatever size."""
+    return BUILDERS[spec.kernel](spec, Shapes(torch))
