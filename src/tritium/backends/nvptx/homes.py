@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tritium.ir.core import Block, Function, Op, Value
-from tritium.ops import arith, cast, compare, control, create, dot, hints, logic, memory, reduce, select
+from tritium.ops import (
+    arith,
+    cast,
+    compare,
+    control,
+    create,
+    dot,
+    hints,
+    logic,
+    memory,
+    reduce,
+    select,
+)
 from tritium.ops.shape import Broadcast
 from tritium.passes.facts import Facts
 
