@@ -9,8 +9,6 @@ from tritium import knobs
 from tritium.diagnostics import error
 
 from .arrays import CPU, CUDA
-from .cuda import devices
-from .cuda.library import CudaFailure, Unavailable
 
 _chosen: str | None = None
 
@@ -34,6 +32,9 @@ def _checked(device: str) -> str:
     hint = 'name "cpu", or "cuda" with the number of a GPU'
     if kind != CUDA or not (ordinal or "0").isdecimal():
         raise error("E0802", text=f"there is no backend for the device {device}", hint=hint)
+    from .cuda import devices
+    from .cuda.library import CudaFailure, Unavailable
+
     try:
         return str(devices.get(int(ordinal or 0)))
     except (Unavailable, CudaFailure) as problem:
@@ -45,6 +46,11 @@ def default_device() -> str:
     """Where kernels without array arguments run now."""
     if _chosen is not None:
         return _chosen
+    if "torch" not in sys.modules:
+        # A warm start has no time for more.
+        return CPU
+    from .cuda import devices
+
     if devices.torch_with_cuda() is None:
         return CPU
     return f"{CUDA}:{devices.current_ordinal()}"
