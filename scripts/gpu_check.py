@@ -207,7 +207,7 @@ def bench(check: Check) -> Outcome:
     passed = [line for line in text.splitlines() if "cases pass" in line or "mean" in line]
     if status == 0:
         print(text[text.rfind("case  ") :], flush=True)
-    return outcome("bench", status, begin, " ".join(passed) or "no table", text)
+    return outcome("bench", status, begin, " ".join(passed) or last_line(text), text)
 
 
 def sanitizer(check: Check) -> Outcome:
