@@ -11,7 +11,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tritium import knobs
 from tritium.backends import llvm
@@ -31,21 +31,24 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=COMPILING._at_fork_reinit)  # type: ignore[attr-defined]
 
 
-class Compiled(Protocol):
-    """What every backend tells of a version.
+if TYPE_CHECKING:
+    from typing import Protocol
 
-    ``alias_pairs`` are the pairs of parameters that it takes to be disjoint, ``written`` the
-    parameters that are stored through, ``llvm_ir`` and ``dump`` texts of stages.
-    """
+    class Compiled(Protocol):
+        """What every backend tells of a version.
 
-    @property
-    def alias_pairs(self) -> tuple[tuple[int, int], ...]: ...
-    @property
-    def written(self) -> frozenset[int]: ...
-    @property
-    def llvm_ir(self) -> str: ...
-    @property
-    def dump(self) -> str: ...
+        ``alias_pairs`` are the pairs of parameters that it takes to be disjoint, ``written`` the
+        parameters that are stored through, ``llvm_ir`` and ``dump`` texts of stages.
+        """
+
+        @property
+        def alias_pairs(self) -> tuple[tuple[int, int], ...]: ...
+        @property
+        def written(self) -> frozenset[int]: ...
+        @property
+        def llvm_ir(self) -> str: ...
+        @property
+        def dump(self) -> str: ...
 
 
 class Version:

@@ -5,6 +5,7 @@ from __future__ import annotations
 # What signal is made of: the module itself spends longer on enumerations than all of this does.
 import _signal as signal  # type: ignore[import-not-found]
 import ctypes
+import functools
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -112,8 +113,14 @@ def faults() -> tuple[int, ...]:
     return tuple(int(getattr(signal, name)) for name in names if hasattr(signal, name))
 
 
+@functools.cache
+def _process() -> ctypes.CDLL:
+    """What this process has loaded, the C library among it."""
+    return ctypes.CDLL(None)
+
+
 def _address(name: str) -> int:
-    library = ctypes.pythonapi if name.startswith(("Py", "_Py")) else ctypes.CDLL(None)
+    library = ctypes.pythonapi if name.startswith(("Py", "_Py")) else _process()
     address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
     assert address is not None
     return address

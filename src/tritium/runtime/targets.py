@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tritium import knobs
 from tritium.diagnostics import error
@@ -14,26 +14,27 @@ from .code import KernelCode
 from .options import Options
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from .binder import Bound
     from .cuda.devices import Device
     from .jit import JITFunction
 
+    class Place(Protocol):
+        """A target of a backend; ``fuse``: products and sums are rounded once unless said so."""
 
-class Place(Protocol):
-    """A target of a backend. ``fuse``: products and sums are rounded once unless that is said."""
+        target: Any
+        fuse: bool
 
-    target: Any
-    fuse: bool
-
-    def code(
-        self,
-        kernel: JITFunction,
-        ir: str,
-        types: Sequence[Any],
-        options: Options,
-        common: Mapping[str, Any],
-    ) -> KernelCode:
-        """A kernel's code; ``types`` are those of its run-time parameters."""
+        def code(
+            self,
+            kernel: JITFunction,
+            ir: str,
+            types: Sequence[Any],
+            options: Options,
+            common: Mapping[str, Any],
+        ) -> KernelCode:
+            """A kernel's code; ``types`` are those of its run-time parameters."""
 
 
 class OnCpu:
