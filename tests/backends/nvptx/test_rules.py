@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import shutil
 import subprocess
 import sys
@@ -118,6 +119,17 @@ def test_products_are_not_fused_into_sums(tmp_path: Path) -> None:
         lines = [line for line in text.splitlines() if "\tmul." in line or "\tadd." in line]
         floats = [line for line in lines if line.split()[0].endswith(("f16", "f32", "f64"))]
         assert all(".rn" in line for line in floats), floats
+
+
+def test_counts_of_wide_shifts_are_limited_before_they_are_cut(tmp_path: Path) -> None:
+    """PTX counts a shift by 32 bits of a 64-bit count, of which 2**32 has none."""
+    for text in written_ops(["logic.shl", "logic.shr"], tmp_path):
+        kernels = text.split(".visible .entry")[1:]
+        wide = [
+            each for each in kernels if re.search(r"\tsh[lr]\.[bsu]64\s+%rd\d+, %rd\d+, %r\d", each)
+        ]
+        assert wide
+        assert all("\tmin.u64" in each for each in wide), wide
 
 
 def written_ops(mnemonics: Sequence[str], directory: Path) -> list[str]:

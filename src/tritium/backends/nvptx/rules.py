@@ -38,7 +38,7 @@ from tritium.ir.dtypes import (
     float64,
     int1,
 )
-from tritium.ops import arith, math
+from tritium.ops import arith, logic, math
 from tritium.ops.codecs import Rounding
 
 from . import double_math
@@ -94,6 +94,18 @@ def _(lowering: Lowering, op: math.Rsqrt, x: V) -> V:
     if _dtype(op.x) is float32:
         return _instruction(lowering.b, "rsqrt.approx.f", x)
     return rule_of(op)(lowering, op, x)
+
+
+@lower(logic.Shl, logic.Shr, table=NVPTX)
+def _(lowering: Lowering, op: logic.Shl | logic.Shr, x: V, y: V) -> V:
+    """As everywhere, but that a 64-bit count is reduced before it is compared.
+
+    LLVM 22.1 drops a comparison with the count of a shift, as PTX limits counts itself; but PTX
+    counts have 32 bits, so that of 2**32 would be none.
+    """
+    if y.type.bits == 64:
+        y = lowering.b.umin(y, const(i64, 64))
+    return rule_of(op)(lowering, op, x, y)
 
 
 @lower(arith.Rem, table=NVPTX)
