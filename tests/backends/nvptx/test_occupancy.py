@@ -10,7 +10,7 @@ from tests.backends.nvptx.kernels import number, pointer, traced
 
 from tritium.backends.nvptx.compile import compile_kernel
 from tritium.backends.nvptx.homes import Homes
-from tritium.backends.nvptx.occupancy import ADDRESSES, BUDGETS, least_blocks, most_words
+from tritium.backends.nvptx.occupancy import ADDRESSES, least_blocks, most_words, registers_left
 from tritium.backends.nvptx.target import gpu_target
 from tritium.ir.core import Function
 
@@ -26,7 +26,7 @@ def column_sum() -> Function:
     return traced(kernels.column_sum, **given, BM=32, BN=64)
 
 
-@pytest.mark.parametrize(("block", "words"), [(512, 4), (4096, 32), (8192, 64)])
+@pytest.mark.parametrize(("block", "words"), [(512, 5), (4096, 33), (8192, 65)])
 def test_a_row_is_held_once(block: int, words: int) -> None:
     function = softmax(block)
     assert most_words(function, Homes(function, 4)) == words
@@ -34,7 +34,9 @@ def test_a_row_is_held_once(block: int, words: int) -> None:
 
 def test_what_a_loop_carries_is_held_beside_what_it_loads() -> None:
     function = column_sum()
-    assert most_words(function, Homes(function, 4)) == 2 * 32 * 64 // 128
+    tile = 32 * 64 // 128
+    rows = 32 * 64 // 128 // 4
+    assert most_words(function, Homes(function, 4)) == 2 * tile + rows
 
 
 @pytest.mark.parametrize("num_warps", [1, 2, 4, 8, 16, 32])
@@ -42,12 +44,14 @@ def test_what_a_loop_carries_is_held_beside_what_it_loads() -> None:
 def test_what_is_held_fits_into_the_registers_that_are_left(block: int, num_warps: int) -> None:
     function = softmax(block)
     homes = Homes(function, num_warps)
-    blocks = least_blocks(function, homes, num_warps)
+    blocks = least_blocks(function, [homes], num_warps)
     need = most_words(function, homes) + ADDRESSES
+    threads = 32 * num_warps
     if blocks is None:
-        assert need > max(b for b in BUDGETS if b * 32 * num_warps <= 65536)
+        assert need > registers_left(max(1, 512 // threads), threads)
     else:
-        assert need <= 65536 // (blocks * num_warps * 32)
+        assert need <= registers_left(blocks, threads) <= 65536 / (blocks * threads)
+        assert blocks * threads <= 1024
 
 
 def test_ptx_says_so() -> None:

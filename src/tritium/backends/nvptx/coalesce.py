@@ -30,6 +30,8 @@ class Access:
 
     layout: LinearLayout
     vectors: Vectors
+    fastest: int
+    """The axis along which neighbours in the tile are neighbours in memory."""
     guard: Guard | None = None
 
 
@@ -133,9 +135,9 @@ def _access(
 
     wide = vectors(None)
     if op.mask is None:
-        return Access(layout, wide)
+        return Access(layout, wide, fastest)
     certain = vectors(facts.of(op.mask).axes[fastest].constancy)
     if certain.width == wide.width or _is_fresh(op):
-        return Access(layout, certain)
+        return Access(layout, certain, fastest)
     guard = guard_of(op.mask, facts, fastest, wide.width)
-    return Access(layout, certain) if guard is None else Access(layout, wide, guard)
+    return Access(layout, certain if guard is None else wide, fastest, guard)

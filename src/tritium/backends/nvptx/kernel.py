@@ -19,6 +19,7 @@ from .flow import Flow
 from .hazards import Order
 from .homes import Homes, Reduction
 from .layouts import THREADS_PER_WARP, LinearLayout
+from .lines import Lines
 from .memory import load_scalar, load_tile, store_scalar, store_tile
 from .occupancy import least_blocks
 from .pointwise import Elements
@@ -29,6 +30,7 @@ from .shared import SharedMemory
 from .sources import MOVES, is_free
 from .target import GpuTarget
 from .values import Held, Threads
+from .versions import Versions
 
 GLOBAL = pointer(1)
 """Pointers to the user's memory, as instructions take them."""
@@ -44,9 +46,10 @@ class Writer:
         self.target = target
         self.num_warps = num_warps
         self.disjoint = disjoint
-        self.homes = Homes(source, num_warps)
+        self.versions = Versions(source, num_warps)
+        self.homes = self.versions.plain
         self.module = Module(source.name)
-        blocks = least_blocks(source, self.homes, num_warps)
+        blocks = least_blocks(source, self.versions.all, num_warps)
         self.function = self.module.function(
             name,
             void,
@@ -61,6 +64,8 @@ class Writer:
                 *(() if blocks is None else [f'"nvvm.minctasm"="{blocks}"']),
             ),
         )
+        first = next((op.loc for op in source.walk() if op.loc is not None), None)
+        self.lines = Lines(self.module, self.function, first)
         self.b = Builder(self.function.entry)
         self.entry = Builder(self.function.entry)
         """Writes what depends on nothing but the thread and the parameters, once."""
@@ -94,6 +99,30 @@ class Writer:
 
     def write(self) -> None:
         """Write everything."""
+        if self.versions.wide is None:
+            self._version(self.versions.plain)
+            return
+        blocks = [self.function.block(name) for name in ("multiples", "plain")]
+        self.b.cbr(self._are_multiples(), *blocks)
+        with self.order.branch() as sides:
+            for block, homes in zip(blocks, self.versions.all, strict=True):
+                sides.begin()
+                self.b.goto(block)
+                self._version(homes)
+
+    def _are_multiples(self) -> V:
+        """Whether the numbers that the versions differ in are multiples, all of them."""
+        b, versions = self.b, self.versions
+        bits = const(i32, 0)
+        for value in versions.tested:
+            bits = b.or_(bits, b.int_cast(self.scalars[value], i32, signed=False))
+        return b.icmp("eq", b.and_(bits, const(i32, versions.divisor - 1)), const(i32, 0))
+
+    def _version(self, homes: Homes) -> None:
+        """The whole body, in one set of layouts."""
+        self.homes = homes
+        self.elements = Elements(self)
+        self.scalars = {param.value: self.scalars[param.value] for param in self.source.params}
         body = self.source.body.block
         self.elements.open(body, self.b)
         self.block(body)
@@ -108,6 +137,7 @@ class Writer:
         return ()
 
     def _op(self, op: Op) -> None:
+        self.function.mark = self.lines.mark(op.loc)
         if isinstance(op, control.If):
             self.flow.branch(op)
         elif isinstance(op, control.For):
@@ -238,9 +268,13 @@ class Writer:
             return constant(op)
         if isinstance(op, hints.Promise):
             return operands[0]
+        around, self.function.mark = self.function.mark, self.lines.mark(op.loc)
         if isinstance(op, memory.Offset):
-            return self.offset(op, operands[0], operands[1], self.b if b is None else b)
-        return self.rule(op)(self.lowering(b), op, *operands)
+            made = self.offset(op, operands[0], operands[1], self.b if b is None else b)
+        else:
+            made = self.rule(op)(self.lowering(b), op, *operands)
+        self.function.mark = around
+        return made
 
     def offset(self, op: memory.Offset, base: V, offset: V, b: Builder) -> V:
         """A pointer moved by a number of elements."""

@@ -7,52 +7,66 @@ that fit, each with several loads on the way, hide the latency of memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import accumulate
 
 from tritium.ir.core import Block, Function, Op, Value
-from tritium.ops import dot
+from tritium.ops import dot, memory
 
+from .coalesce import Access
 from .homes import Homes
 from .layouts import REGISTER, THREADS_PER_WARP
+from .positions import constants
 
 REGISTERS = 1 << 16
 """Of a multiprocessor (CUDA C++ Programming Guide, "Technical Specifications")."""
 
-BUDGETS = (64, 128)
-"""Registers a thread may have: 32 or 16 warps a multiprocessor."""
+MOST_THREADS, FEWEST_THREADS = 1024, 512
+"""Of a multiprocessor: between them the number is chosen, as large as registers allow."""
 
 ADDRESSES = 24
 """Registers for addresses, masks and scalars, about."""
 
 
-def least_blocks(function: Function, homes: Homes, num_warps: int) -> int | None:
+def least_blocks(function: Function, versions: Iterable[Homes], num_warps: int) -> int | None:
     """The blocks of a multiprocessor that leave enough registers for the tiles that are held at
     once; None where that many can't be promised, as of products, whose fragments aren't tiles."""
     if any(isinstance(op, dot.Dot) for op in function.walk()):
         return None
-    need = most_words(function, homes) + ADDRESSES
-    for budget in BUDGETS:
-        blocks = REGISTERS // (budget * num_warps * THREADS_PER_WARP)
-        if need <= budget and blocks:
+    need = max(most_words(function, homes) for homes in versions) + ADDRESSES
+    threads = num_warps * THREADS_PER_WARP
+    for blocks in range(MOST_THREADS // threads, max(1, FEWEST_THREADS // threads) - 1, -1):
+        if need <= registers_left(blocks, threads):
             return blocks
     return None
 
 
+def registers_left(blocks: int, threads: int) -> int:
+    """Of each thread, when so many blocks of so many threads share a multiprocessor; they are
+    given out by eights."""
+    return REGISTERS // (blocks * threads) // 8 * 8
+
+
 def most_words(function: Function, homes: Homes) -> int:
-    """The most registers of a thread that tiles take at once, by their lives in program order."""
+    """The most registers of a thread that tiles and their addresses take at once, by their lives
+    in program order."""
     ops = list(function.walk())
     place = {op: number for number, op in enumerate(ops)}
     last: dict[Op, int] = {}
     for op in reversed(ops):
         inner = [last[each] for region in op.regions for each in region.ops]
         last[op] = max([place[op], *inner])
-    change = [0] * (len(ops) + 2)
+    change = [0] * (len(ops) + 3)
     for value in homes.home:
         block, start = _start(value, place, last)
         ends = [_end(user, block, place, last) for user in value.users()]
         words = _words(value, homes)
         change[start] += words
         change[max([start, *ends])] -= words
+    for op, access in homes.accesses.items():
+        count = _addresses(access)
+        change[place[op]] += count
+        change[place[op] + 1] -= count
     return max(accumulate(change))
 
 
@@ -74,11 +88,22 @@ def _end(user: Op, block: Block, place: dict[Op, int], last: dict[Op, int]) -> i
         assert outer.parent is not None
         assert outer.parent.parent_op is not None
         outer = outer.parent.parent_op
-    return place[user] if outer is user else last[outer]
+    if outer is not user:
+        return last[outer]
+    return place[user] + isinstance(user, memory.Store)
+
+
+def _addresses(access: Access) -> int:
+    """Addresses at once: vectors that are apart along the contiguous axis alone share one."""
+    axis = access.fastest
+    firsts = [constants(access.layout)[group[0]] for group in access.vectors.groups]
+    return len({(*at[:axis], *at[axis + 1 :]) for at in firsts})
 
 
 def _words(value: Value, homes: Homes) -> int:
     """Registers of a thread for a tile, in every layout in which it is held."""
-    each = 2 if value.scalar.is_ptr() else max(1, value.scalar.primitive_bitwidth // 32)
+    bits = 64 if value.scalar.is_ptr() else max(8, value.scalar.primitive_bitwidth)
     layouts = (homes.home[value], *homes.wanted.get(value, ()))
-    return sum(each * layout.input_extent(REGISTER) for layout in layouts)
+    words = [-(-bits * layout.input_extent(REGISTER) // 32) for layout in layouts]
+    # What nobody else reads is gone when it is somewhere else.
+    return max(words) if len(value.uses) == 1 else sum(words)

@@ -34,6 +34,7 @@ PTX_OF_RELEASE = (
     (131, 91),
 )
 _VERSION = re.compile(r"release (\d+)\.(\d+), V([\d.]+)")
+_BLOCKS = re.compile(r"^\.minnctapersm .*\n", re.MULTILINE)
 _PTX_LINE = re.compile(r", line (\d+); (?:error|fatal)\s*: (.*)")
 _SECONDS = 300.0
 """After which the assembler counts as hung."""
@@ -138,7 +139,20 @@ def _output(path: str, flag: str) -> str:
 
 
 def assemble(path: str, ptx: str, arch: str, options: Sequence[str] = ()) -> Assembly:
-    """Machine code for an architecture. Raises ``AssemblerError``; OSError where it doesn't run."""
+    """Machine code for an architecture. Raises ``AssemblerError``; OSError where it doesn't run.
+
+    How many blocks are to share a multiprocessor is a guess of the compiler: where that made the
+    assembler spill registers it is left out, and where an option limits them: it would be ignored.
+    """
+    if any("maxrregcount" in option for option in options):
+        ptx = _BLOCKS.sub("", ptx)
+    made = _assembled(path, ptx, arch, options)
+    if made.usage.spill_stores and _BLOCKS.search(ptx):
+        return _assembled(path, _BLOCKS.sub("", ptx), arch, options)
+    return made
+
+
+def _assembled(path: str, ptx: str, arch: str, options: Sequence[str]) -> Assembly:
     import subprocess
     import tempfile
 
