@@ -61,12 +61,12 @@ class BuilderCore:
     def value(self, type_: LType, text: str, name: str = "") -> V:
         """Append `%new = text`."""
         result = self.function.fresh(name)
-        self.block.lines.append(f"  {result} = {text}")
+        self.block.lines.append(f"  {result} = {text}{self.block.function.mark}")
         return V(result, type_)
 
     def line(self, text: str) -> None:
         """Append an instruction without result."""
-        self.block.lines.append("  " + text)
+        self.block.lines.append(f"  {text}{self.block.function.mark}")
 
     def comment(self, text: str) -> None:
         """Append a comment line, for the reader of a dump."""

@@ -63,7 +63,7 @@ class Block:
         """Set the block's one terminator."""
         if self.terminator is not None:
             raise EmitError(f"block {self.label} is terminated twice: {self.terminator}; {line}")
-        self.terminator = line
+        self.terminator = line + self.function.mark
 
     def text(self) -> list[str]:
         """The block's lines, label first."""
@@ -77,7 +77,8 @@ class Function:
     """A function under construction.
 
     `params` are its arguments as values. `entry` is the first block; allocas go to its front
-    whatever block is being written.
+    whatever block is being written. `mark` is appended to each instruction that is written: the
+    reference of its location (", !dbg !4").
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Function:
         self.params = [V(f"%{_quoted(param)}", type_) for type_, param in params]
         self.blocks: list[Block] = []
         self.allocas: list[str] = []
+        self.mark = ""
         self._counter = 0
         # Values and labels: LLVM keeps them in one table.
         self._names = {param for _, param in params}

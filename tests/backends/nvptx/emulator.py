@@ -203,6 +203,11 @@ def _start(text: str, entry: str) -> str:
     return "\n".join(["define void @emu.start() {", *lines, call, done, "  unreachable", "}", ""])
 
 
+def _without_locations(text: str) -> str:
+    """Of no use here, and they take time."""
+    return re.sub(r",? !dbg !\d+|^!llvm\.dbg\.cu.*\n", "", text, flags=re.M)
+
+
 def for_host(text: str) -> str:
     """Any module with its ``llvm.nvvm`` intrinsics replaced by definitions for the host.
 
@@ -224,6 +229,7 @@ def for_host(text: str) -> str:
 
 def translate(text: str, entry: str) -> str:
     """The module of a kernel for the host, with what runs it."""
+    text = _without_locations(text)
     text = re.sub(r"^define ptx_kernel void", "define void", text, flags=re.M)
     shared = f"@smem = addrspace(3) global [{SHARED_BYTES} x i8] zeroinitializer, align 1024"
     text, found = re.subn(r"^@smem = .*$", shared, text, flags=re.M)

@@ -19,6 +19,7 @@ from .flow import Flow
 from .hazards import Order
 from .homes import Homes, Reduction
 from .layouts import THREADS_PER_WARP, LinearLayout
+from .lines import Lines
 from .memory import load_scalar, load_tile, store_scalar, store_tile
 from .occupancy import least_blocks
 from .pointwise import Elements
@@ -63,6 +64,8 @@ class Writer:
                 *(() if blocks is None else [f'"nvvm.minctasm"="{blocks}"']),
             ),
         )
+        first = next((op.loc for op in source.walk() if op.loc is not None), None)
+        self.lines = Lines(self.module, self.function, first)
         self.b = Builder(self.function.entry)
         self.entry = Builder(self.function.entry)
         """Writes what depends on nothing but the thread and the parameters, once."""
@@ -134,6 +137,7 @@ class Writer:
         return ()
 
     def _op(self, op: Op) -> None:
+        self.function.mark = self.lines.mark(op.loc)
         if isinstance(op, control.If):
             self.flow.branch(op)
         elif isinstance(op, control.For):
@@ -264,9 +268,13 @@ class Writer:
             return constant(op)
         if isinstance(op, hints.Promise):
             return operands[0]
+        around, self.function.mark = self.function.mark, self.lines.mark(op.loc)
         if isinstance(op, memory.Offset):
-            return self.offset(op, operands[0], operands[1], self.b if b is None else b)
-        return self.rule(op)(self.lowering(b), op, *operands)
+            made = self.offset(op, operands[0], operands[1], self.b if b is None else b)
+        else:
+            made = self.rule(op)(self.lowering(b), op, *operands)
+        self.function.mark = around
+        return made
 
     def offset(self, op: memory.Offset, base: V, offset: V, b: Builder) -> V:
         """A pointer moved by a number of elements."""

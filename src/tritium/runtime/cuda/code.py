@@ -108,8 +108,11 @@ class CudaCode(KernelCode):
 
     def _depends_on(self) -> Sequence[str]:
         names = ("num_warps", "maxnreg", "ptx_options")
+        # The code names lines of the kernel: of the text that stands there now.
         return (
             *(f"{name}={self.options[name]}" for name in names),
+            *map(str, self.place[1:]),
+            self._source,
             assembly.key(self.target.arch, self.target.ptx_version),
         )
 
