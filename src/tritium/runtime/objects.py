@@ -25,7 +25,7 @@ _TABLE = b"dlpack_exchange_api"
 _MAJOR = 1
 _MINOR_WITH_STREAMS = 2
 """DLPack's version from which on the table has the function of streams."""
-_IMPLEMENTATION_WORDS = 22
+_IMPLEMENTATION_WORDS = 24
 """How far a tensor's implementation is looked through: it is no smaller."""
 
 

@@ -130,10 +130,12 @@ class Process:
         fields = layout.Process
         torch = devices.torch_with_cuda()
         if self.get(fields.LAUNCH_KERNEL) == 0 and torch is not None:
-            if torch.cuda.is_current_stream_capturing():
-                # No time to try other streams.
+            try:
+                # A capture is no time to try other streams.
+                stream = 0 if torch.cuda.is_current_stream_capturing() else objects.work_stream()
+            except RuntimeError:
+                # A kernel has failed meanwhile: who waits for it or launches next is told.
                 return False
-            stream = objects.work_stream()
             if stream == 0:
                 return False
             self.put(fields.WORK_STREAM, stream)
