@@ -86,17 +86,23 @@ class ProgramImage(LaunchImage):
             self.parameters.append(np.asarray(data))
 
     def differences(self, given: dict[str, Any], want: dict[str, Any]) -> list[str]:
-        """The arrays whose memory isn't what eager mode made of ``given``."""
-        return [
-            name
-            for name, value in want.items()
-            if isinstance(value, np.ndarray)
-            and id(storage_of(given[name])) in self.owners
-            and not same(
-                self.read(self.owners[id(storage_of(given[name]))]).reshape(-1),
-                storage_of(value).reshape(-1),
-            )
-        ]
+        """The arrays whose memory isn't what eager mode made of ``given``, and where."""
+        found = []
+        for name, value in want.items():
+            if isinstance(value, np.ndarray) and id(storage_of(given[name])) in self.owners:
+                held = self.read(self.owners[id(storage_of(given[name]))]).reshape(-1)
+                wanted = storage_of(value).reshape(-1)
+                if not same(held, wanted):
+                    wrong = [
+                        at
+                        for at in range(len(held))
+                        if not same(held[at : at + 1], wanted[at : at + 1])
+                    ]
+                    at = wrong[0]
+                    found.append(
+                        f"{len(wrong)} of {name}, first at {at}: {held[at]!r} for {wanted[at]!r}"
+                    )
+        return found
 
 
 def wanted(program: Program) -> dict[str, Any]:
