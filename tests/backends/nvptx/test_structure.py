@@ -9,6 +9,7 @@ import pytest
 from tests.backends.nvptx import kernels
 from tests.backends.nvptx.kernels import number, pointer, traced
 
+import tritium.language as tl
 from tritium.backends.nvptx import ptxas
 from tritium.backends.nvptx.compile import GpuKernel, compile_kernel, write_module
 from tritium.backends.nvptx.homes import Homes
@@ -16,6 +17,7 @@ from tritium.backends.nvptx.target import gpu_target
 from tritium.ir.core import Function
 from tritium.ir.dtypes import DType, float16, float32, int8, int32
 from tritium.ops import memory
+from tritium.ops.callable import DeviceFunction
 
 TARGET = gpu_target("sm_90a")
 ARCHES = ("sm_80", "sm_90a", "sm_100a")
@@ -167,3 +169,48 @@ def test_names_that_ptx_does_not_take_are_changed() -> None:
     for name, wanted in (("größe", "gr__e"), ("WARP_SZ", "WARP_SZ_"), ("f", "f")):
         function.name = name
         assert compiled(function).entry == wanted
+
+
+# ---- how much is computed ------------------------------------------------------------------------
+
+
+@DeviceFunction
+def masked_sum(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs)
+    tl.store(out_ptr + offs, tl.where(offs < n, x * x, 0.0))
+
+
+@pytest.mark.parametrize(("divisible", "count"), [(True, 2), (False, 8)])
+def test_a_mask_is_computed_once_for_all_that_it_is_equal_for(divisible: bool, count: int) -> None:
+    given = {"x_ptr": pointer(), "out_ptr": pointer(), "n": number(int32, divisible)}
+    function = traced(masked_sum, **given, BLOCK=1024)
+    text = write_module(function, TARGET, num_warps=4, disjoint=True).module.text()
+    assert text.count("icmp slt") == count
+
+
+@DeviceFunction
+def counting(out_ptr, start, end, step, BLOCK: tl.constexpr):
+    total = 0
+    for at in tl.range(start, end, step):
+        total += at
+    tl.store(out_ptr, total)
+
+
+def test_loops_take_no_division() -> None:
+    bounds = {name: number(int32, False) for name in ("start", "end", "step")}
+    function = traced(counting, out_ptr=pointer(int32), **bounds, BLOCK=1)
+    assert not re.search(r"\bdiv\.", compiled(function).ptx)
+
+
+@DeviceFunction
+def wide_transpose(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    r, c = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
+    x = tl.load(x_ptr + r * BLOCK + c).to(tl.float32)
+    y = tl.load(out_ptr + r + c * BLOCK)
+    tl.store(out_ptr + r + c * BLOCK, y + x)
+
+
+def test_what_is_widened_is_moved_before() -> None:
+    given = {"x_ptr": pointer(float16), "out_ptr": pointer()}
+    assert compiled(traced(wide_transpose, **given, BLOCK=64)).shared_bytes == 64 * 64 * 2

@@ -60,28 +60,28 @@ class Flow:
         lower, upper, step = scalars[op.lower], scalars[op.upper], scalars[op.step]
         dtype = op.lower.scalar
         assert isinstance(dtype, DType)
-        trips = self._trips(lower, upper, step, signed=dtype.is_int_signed())
+        runs, distance, by = self._span(lower, upper, step, signed=dtype.is_int_signed())
         args = op.body.args[1:]
         homes = [self._home(argument) for argument in args]
         start = [self._values(*each) for each in zip(op.init, homes, strict=True)]
         body, done = (writer.function.block(n) for n in ("for", "for.done"))
         entered = b.block
         # A test before the loop, and one at its end: one jump an iteration.
-        b.cbr(b.icmp("ne", trips, const(trips.type, 0)), body, done)
+        b.cbr(runs, body, done)
         before = Builder(entered)
         b.goto(body)
-        left = b.phi(trips.type, "left", [(trips, entered)])
+        left = b.phi(distance.type, "left", [(distance, entered)])
         iv = b.phi(lower.type, "iv", [(lower, entered)])
         scalars[op.body.args[0]] = iv
         with writer.order.loop([op.body.block]):
             phis = self._start(args, homes, start, entered)
             yielded = self._body(op.body.block, homes, before)
-        rest = b.sub(left, const(trips.type, 1))
-        left.add(rest, b.block)
+        again = b.icmp("ugt", left, by)
+        left.add(b.sub(left, by), b.block)
         iv.add(b.add(iv, step), b.block)
         for phi, value in zip(phis, yielded, strict=True):
             _feed(phi, value, b.block)
-        b.cbr(b.icmp("ne", rest, const(trips.type, 0)), body, done)
+        b.cbr(again, body, done)
         ended = b.block
         b.goto(done)
         for number, result in enumerate(op.results):
@@ -90,9 +90,13 @@ class Flow:
             _feed(made, yielded[number], ended)
             self._set(result, homes[number], made)
 
-    def _trips(self, lower: V, upper: V, step: V, *, signed: bool) -> V:
-        """How often the loop runs, unsigned: the difference of its bounds is exact modulo the width
-        of the counter."""
+    def _span(self, lower: V, upper: V, step: V, *, signed: bool) -> tuple[V, V, V]:
+        """Whether a loop runs at all, how far it goes, and by how much each time, both unsigned:
+        the difference of its bounds is exact modulo the width of the counter.
+
+        That an iteration follows where more than a step is left takes no division and wraps
+        nowhere. A known step is counted down to 0, for the assembler to unroll.
+        """
         b = self.writer.b
         wide = i32 if lower.type.bits <= 32 else i64
         low, high, by = (b.int_cast(v, wide, signed=signed) for v in (lower, upper, step))
@@ -104,8 +108,11 @@ class Flow:
             moves = b.icmp("ne", by, zero)
             runs = b.and_(moves, b.select(down, b.icmp(below, high, low), runs))
             distance = b.select(down, b.sub(low, high), distance)
-            by = b.umax(b.select(down, b.sub(zero, by), by), one)
-        return b.select(runs, b.add(b.udiv(b.sub(distance, one), by), one), zero)
+            by = b.select(down, b.sub(zero, by), by)
+        if by.integer is None:
+            return runs, distance, by
+        trips = b.add(b.udiv(b.sub(distance, one), b.umax(by, one)), one)
+        return runs, trips, one
 
     def while_loop(self, op: control.While) -> None:
         writer = self.writer

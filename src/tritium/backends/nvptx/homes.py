@@ -209,10 +209,17 @@ class _Demands:
                 homes.settle(value, layout)
                 self._settled(value)
             home = homes.home.get(value)
-            if home is None:
+            if home is None or (layout != home and self._widens(value)):
                 self._through(value, layout)
             elif layout != home:
                 homes.wanted.setdefault(value, []).append(layout)
+
+    def _widens(self, value: Value) -> bool:
+        """Whether a tile is a cast of a held one of narrower elements: those are converted."""
+        op = value.defining_op
+        if not isinstance(op, cast.Convert) or op.x not in self.homes.home:
+            return False
+        return op.x.scalar.primitive_bitwidth < value.scalar.primitive_bitwidth
 
     def _through(self, value: Value, layout: LinearLayout) -> None:
         """A tile that is computed where it is used wants its operands there."""

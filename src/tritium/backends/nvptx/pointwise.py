@@ -13,7 +13,7 @@ from tritium.ir.core import Block, Op, Value
 from tritium.ops import create
 
 from .layouts import REGISTER, Holding, LinearLayout
-from .positions import holdings
+from .positions import constants, holdings, reach, thread_bases
 from .sources import MOVES, source_of
 from .values import Held
 
@@ -51,6 +51,7 @@ class Elements:
         self.scope: Scope
         """The innermost one."""
         self.held: dict[tuple[Value, LinearLayout], Held] = {}
+        self._equal: dict[tuple[Value, LinearLayout], tuple[int, ...]] = {}
         self._sources: dict[tuple[Op, LinearLayout], tuple[LinearLayout, tuple[int, ...]]] = {}
 
     # Scopes.
@@ -87,8 +88,9 @@ class Elements:
 
     def at(self, value: Value, layout: LinearLayout | None, register: int) -> V:
         """What a register of this thread holds of a tile in a layout."""
-        found = self._find(Place(value, layout, register))
-        return found if found is not None else self._chain(Place(value, layout, register))
+        place = self._first(Place(value, layout, register))
+        found = self._find(place)
+        return found if found is not None else self._chain(place)
 
     def hold(self, held: Held, value: Value) -> None:
         """A tile is in registers from here on."""
@@ -119,6 +121,35 @@ class Elements:
             return element
         return self.scope_of(value).known.get(place)
 
+    def _first(self, place: Place) -> Place:
+        """The first register that is known to have the same element, of a tile that is computed
+        where it is wanted: a mask over 8 neighbours is one comparison."""
+        value, layout, register = place
+        if layout is None or value in self.writer.homes.home:
+            return place
+        equal = self._equal.get((value, layout))
+        if equal is None:
+            equal = self._equal[value, layout] = self._equal_registers(value, layout)
+        return Place(value, layout, equal[register])
+
+    def _equal_registers(self, value: Value, layout: LinearLayout) -> tuple[int, ...]:
+        """For each register the first one of the same element, that of the lowest position."""
+        groups = [axis.constancy for axis in self.writer.homes.facts.of(value).axes]
+        if max(groups) == 1:
+            return tuple(range(layout.input_extent(REGISTER)))
+        masks = []
+        for group, bases in zip(groups, thread_bases(layout), strict=True):
+            touched = reach(bases)
+            # Of registers that differ in bits which depend on the thread the lower isn't known.
+            low = min(group, touched & -touched) if touched else group
+            masks.append(-low)
+        positions = constants(layout)
+        blocks = [tuple(c & m for c, m in zip(at, masks, strict=True)) for at in positions]
+        first: dict[tuple[int, ...], int] = {}
+        for register in sorted(range(len(positions)), key=positions.__getitem__):
+            first.setdefault(blocks[register], register)
+        return tuple(first[block] for block in blocks)
+
     def _chain(self, place: Place) -> V:
         """As ``at``: operands before what is made of them, however long that chain is."""
         pending = [place]
@@ -126,7 +157,7 @@ class Elements:
             place = pending[-1]
             found = self._find(place)
             if found is None:
-                operands = self._made_of(place)
+                operands = [self._first(each) for each in self._made_of(place)]
                 missing = [each for each in operands if self._find(each) is None]
                 if missing:
                     pending.extend(reversed(missing))
