@@ -235,6 +235,19 @@ def test_explain_a_stage_that_kernels_of_the_cpu_do_not_have(tmp_path: pathlib.P
     assert done.stdout.count("compiled for cpu, it has no homes") == 2
 
 
+def test_explain_for_a_gpu_that_is_not_there(tmp_path: pathlib.Path) -> None:
+    done = command("explain", "--layout", "--target", "sm_90a", script(tmp_path, KERNEL))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("scale for sm_90a: 4 warps of 32 threads") == 2
+    assert done.stdout.count("line 9   load ") == 2
+    assert "cells: warp.lane:register" in done.stdout
+    done = command("explain", "--stage", "ptx", "--target", "sm_80", script(tmp_path, KERNEL))
+    assert done.stdout.count(".target sm_80") == 2
+    done = command("explain", "--target", "sm_1", script(tmp_path, KERNEL))
+    assert done.returncode == 2
+    assert "name one of sm_75" in done.stderr
+
+
 def test_explain_a_script_that_fails(tmp_path: pathlib.Path) -> None:
     done = command("explain", script(tmp_path, KERNEL + "1 / 0\n"))
     assert done.returncode == 1

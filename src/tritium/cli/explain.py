@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,9 @@ from tritium import compat, knobs
 from tritium.diagnostics import TritiumError
 
 from .script import guarded, run_script
+
+if TYPE_CHECKING:
+    from tritium.runtime.compiled import CompiledKernel
 
 STAGES = ("nests", "ttir", "optimised", "llir", "asm", "homes", "ptx", "sass")
 _ON_GPU = {"nests": "homes", "asm": "ptx"}
@@ -30,15 +33,25 @@ _ON_GPU = {"nests": "homes", "asm": "ptx"}
     help="The loops it became, IR before and after the passes, LLVM IR, assembly; on a GPU who "
     "holds what (homes), PTX, machine code.",
 )
-@click.option("--layout", is_flag=True, help="--stage homes.")
+@click.option("--layout", is_flag=True, help="--stage homes: who holds what, and why.")
+@click.option(
+    "--target",
+    metavar="ARCH",
+    help="Show what each kernel becomes for a GPU that needn't be there, as sm_90a.",
+)
 @click.argument("script", type=click.Path(exists=True, dir_okay=False))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 def explain(
-    device: str | None, stage: str, layout: bool, script: str, args: tuple[str, ...]
+    device: str | None,
+    stage: str,
+    layout: bool,
+    target: str | None,
+    script: str,
+    args: tuple[str, ...],
 ) -> None:
     """Run SCRIPT with ARGS, then print a stage of each kernel that it compiled."""
-    from tritium.runtime.compiled import CompiledKernel
-
+    if target is not None:
+        _check(target)
     compat.install()
     if device == "cpu":
         compat.map_cuda_to_cpu()
@@ -52,8 +65,42 @@ def explain(
     status = guarded(lambda: run_script(script, args), mapped=device == "cpu")
     for kernel in made:
         click.echo(f"\n==== {kernel.name}({_signature(kernel)})")
-        click.echo(_text(kernel, "homes" if layout else stage))
+        shown = kernel if target is None else _for_gpu(kernel, target)
+        click.echo(_text(shown, "homes" if layout else stage))
     sys.exit(status)
+
+
+def _check(arch: str) -> None:
+    """Raises BadParameter for a name of no GPU."""
+    from tritium.backends.nvptx.target import gpu_target
+
+    try:
+        gpu_target(arch)
+    except ValueError as problem:
+        raise click.BadParameter(str(problem), param_hint="--target") from None
+
+
+def _for_gpu(kernel: CompiledKernel, arch: str) -> CompiledKernel:
+    """The same specialisation and options for a GPU of that architecture."""
+    from tritium.frontend import TraceOptions, trace
+    from tritium.ir import function_text
+    from tritium.runtime import targets
+    from tritium.runtime.compiled import CompiledKernel
+
+    options = kernel.options
+    traced = trace(kernel.src, kernel.specs, TraceOptions(debug=options.debug))
+    function = traced.function
+    place = targets.OnGpu(kernel.name, "cuda", arch)
+    fuse = options.enable_fp_fusion
+    common = {
+        "fuse": place.fuse if fuse is None else bool(fuse),
+        "source": kernel.src.src,
+        "times": {},
+        "function": function,
+    }
+    types = [param.type for param in function.params]
+    code = place.code(kernel.src, function_text(function), types, options, common)
+    return CompiledKernel(kernel.src, kernel.name, kernel.specs, options, code, traced.dependencies)
 
 
 def _text(kernel: Any, stage: str) -> str:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         """What every backend tells of a version.
 
         ``alias_pairs`` are the pairs of parameters that it takes to be disjoint, ``written`` the
-        parameters that are stored through, ``llvm_ir`` and ``dump`` texts of stages.
+        parameters that are stored through, ``llvm_ir`` the text of a stage.
         """
 
         @property
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
         def written(self) -> frozenset[int]: ...
         @property
         def llvm_ir(self) -> str: ...
-        @property
-        def dump(self) -> str: ...
 
 
 class Version:

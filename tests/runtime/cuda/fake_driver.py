@@ -338,7 +338,8 @@ class FakeBackend:
             alias_pairs=made.alias_pairs,
             written=made.written,
             llvm_ir="; fake",
-            dump=f"homes of {name}",
+            source=function,
+            target=target,
         )
 
 

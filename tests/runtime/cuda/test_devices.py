@@ -226,8 +226,8 @@ def test_doctor_without_a_gpu(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ([], "homes of double"),
-        (["--layout"], "homes of double"),
+        ([], "double for sm_90a: 4 warps of 32 threads"),
+        (["--layout"], "double for sm_90a: 4 warps of 32 threads"),
         (["--stage", "asm"], ".entry double"),
         (["--stage", "ptx"], ".entry double"),
         (["--stage", "ttir"], "func @double"),

@@ -11,6 +11,7 @@ from tritium.ir.core import Function
 from tritium.passes.origins import alias_pairs, written_parameters
 
 from . import codegen
+from .explain import describe
 from .kernel import Writer
 from .target import GpuTarget
 
@@ -35,7 +36,13 @@ class GpuKernel:
     alias_pairs: tuple[tuple[int, int], ...]
     written: frozenset[int]
     llvm_ir: str
-    dump: str
+    source: Function
+    target: GpuTarget
+
+    @property
+    def dump(self) -> str:
+        """Who holds what, and why."""
+        return describe(self.source, self.target, self.num_warps, self.shared_bytes)
 
 
 def entry_name(function: Function) -> str:
@@ -86,5 +93,6 @@ def compile_kernel(
         alias_pairs=tuple(alias_pairs(function)) if disjoint else (),
         written=written_parameters(function),
         llvm_ir=text,
-        dump="",
+        source=function,
+        target=target,
     )

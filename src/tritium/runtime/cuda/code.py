@@ -50,7 +50,6 @@ class Code(NamedTuple):
     alias_pairs: tuple[tuple[int, int], ...]
     written: frozenset[int]
     llvm_ir: str
-    dump: str
     registers: int
     spilled: int
     spill_place: tuple[str, int] | None
@@ -136,12 +135,18 @@ class CudaCode(KernelCode):
     def stages(self) -> Mapping[str, Callable[[], Any]]:
         """Who holds what, LLVM IR, PTX, machine code and that as text."""
         return {
-            "homes": lambda: self._first.kernel.dump,
+            "homes": self._homes,
             "llir": lambda: self._first.kernel.llvm_ir,
             "ptx": lambda: self._first.kernel.ptx,
             "cubin": self._cubin,
             "sass": self._sass,
         }
+
+    def _homes(self) -> str:
+        from tritium.backends.nvptx.explain import describe
+
+        kernel = self._first.kernel
+        return describe(self._after_passes(), self.target, kernel.num_warps, kernel.shared)
 
     def _sass(self) -> str:
         try:
@@ -321,7 +326,6 @@ class CudaCode(KernelCode):
             alias_pairs=made.alias_pairs,
             written=made.written,
             llvm_ir=made.llvm_ir,
-            dump=made.dump,
             registers=0 if usage is None else usage.registers,
             spilled=spilled,
             spill_place=sass.spill_place(cubin) if spilled else None,
@@ -413,7 +417,7 @@ def _kept(name: str, kernel: Code) -> cache.Entry:
         "spilled": kernel.spilled,
         "spill_place": kernel.spill_place,
     }
-    texts = {"ptx": kernel.ptx, "llir": kernel.llvm_ir, "homes": kernel.dump}
+    texts = {"ptx": kernel.ptx, "llir": kernel.llvm_ir}
     sections = {name: text.encode() for name, text in texts.items()}
     return cache.Entry(facts, {"cubin": kernel.cubin, **sections})
 
@@ -430,7 +434,6 @@ def _restored(entry: cache.Entry) -> Code | None:
             alias_pairs=tuple((left, right) for left, right in facts["alias_pairs"]),
             written=frozenset(facts["written"]),
             llvm_ir=sections["llir"].decode(),
-            dump=sections["homes"].decode(),
             registers=facts["registers"],
             spilled=facts["spilled"],
             spill_place=tuple(facts["spill_place"]) if facts["spill_place"] else None,
