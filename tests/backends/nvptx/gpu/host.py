@@ -23,10 +23,14 @@ def written(function: Function, num_warps: int, disjoint: bool = True) -> Code:
 
 
 class Host:
-    """Runs a kernel's LLVM IR thread by thread; ``seed`` says in which order."""
+    """Runs a kernel's LLVM IR thread by thread; ``seed`` says in which order.
 
-    def __init__(self, seed: int = 0) -> None:
+    ``global_races``: threads of a block that meet in global memory without waiting are a fault.
+    """
+
+    def __init__(self, seed: int = 0, global_races: bool = False) -> None:
         self.seed = seed
+        self.global_races = global_races
 
     def run(self, code: Code, image: LaunchImage) -> None:
         """The image then holds what the kernel left. Raises Fault."""
@@ -37,7 +41,9 @@ class Host:
         held[:] = image.place(base)
         emulator = Emulator(code.llvm_ir, code.entry, num_warps=code.num_warps)
         try:
-            emulator.launch(image.arguments(base), image.grid, seed=self.seed)
+            emulator.launch(
+                image.arguments(base), image.grid, seed=self.seed, global_races=self.global_races
+            )
         except EmulatorError as problem:
             raise Fault(f"{type(problem).__name__}: {problem}") from problem
         image.bytes = held
