@@ -91,6 +91,33 @@ def test_the_second_launch_is_written_down() -> None:
     assert type(kernel[(1,)]) is types.BuiltinFunctionType
 
 
+def test_a_launch_that_was_made_before_there_was_native_code() -> None:
+    adding = Adding(tritium.jit(add))
+    kernel = tritium.jit(add)
+    launch = kernel[(4,)]
+    given = (adding.x, adding.y, adding.out, 60)
+    made = [launch(*given, BLOCK=16) for _ in range(10)]
+    assert kernel._fast.launches_by_python == 2
+    assert len(set(map(id, made))) == 1
+    kernel.forget_launches()
+    launch(*given, BLOCK=16)
+    assert kernel._fast.launches_by_python == 3
+
+
+def test_launches_by_python_are_not_written_down_for_ever(adding: Adding) -> None:
+    kernel = tritium.jit(add)
+    written: list[Any] = []
+    publish = kernel._fast._publish
+    kernel._fast._publish = lambda: (written.append(1), publish())
+    for _ in range(40):
+        kernel.run(adding.x, adding.y, adding.out, 60, grid=(4,), BLOCK=16)
+    assert 1 <= len(written) <= 8
+    for _ in range(40):
+        kernel.run(adding.x, adding.y, adding.out, 60, grid=(4,), BLOCK=32)
+    assert 2 <= len(written) <= 16
+    assert kernel._fast.launches_by_python == 80
+
+
 # ---- settings ------------------------------------------------------------------------------------
 
 

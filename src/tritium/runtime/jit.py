@@ -207,7 +207,14 @@ class JITFunction(DeviceFunction, KernelInterface[Any], metaclass=_Watched):
         return self._launches(grid)
 
     def _by_python(self, grid: GridLike) -> Callable[..., Any]:
-        return lambda *args, **keywords: self.run(*args, grid=grid, warmup=False, **keywords)
+        def launch(*args: Any, **keywords: Any) -> Any:
+            launches = self._launches
+            if launches != self._by_python:
+                # Native code has come to be since the grid was given.
+                return launches(grid)(*args, **keywords)
+            return self.run(*args, grid=grid, warmup=False, **keywords)
+
+        return launch
 
     def _launch(self, grid: GridLike, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         return self.run(*args, grid=grid, warmup=False, **keywords)

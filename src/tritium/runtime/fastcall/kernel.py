@@ -31,7 +31,9 @@ _FIRST_ON_GPU = 16
 """The same on a GPU, whose code needs no LLVM to run: native launches do, and loading it takes as
 long as thousands of launches by Python."""
 _EAGER = 256
-"""So many launches by Python are all written down; later ones ever more rarely."""
+"""So many launches by Python are all looked at; later ones ever more rarely."""
+_ALIKE = 8
+"""So many launches of one specialisation are written down: then what differs does so each time."""
 
 
 _WRITING = threading.RLock()
@@ -52,6 +54,8 @@ class Fast:
         self._launch = launch
         self.launches_by_python = 0
         self._entries: dict[Any, Entry] = {}
+        self._written: dict[Any, list[Any]] = {}
+        """The keys of the entries that were written for launches that are compiled alike."""
         self._hooks: list[Any] = []
         self._resolved: _Resolved | None = None
         self._maker: Any = None
@@ -105,6 +109,11 @@ class Fast:
         if len(names) < len(args):
             return False
         rules = self._kernel.binder.rules
+        known = [compiled.code.linked(disjoint) for disjoint in (True, False)]
+        alike = (bound.key, *map(id, known), shared.serial, len(args), *keywords)
+        before = self._written.setdefault(alike, [])
+        if len(before) >= _ALIKE and before[-1] in self._entries:
+            return False
         try:
             made = Entry(shared.serial, bound, compiled, rules, given, len(args))
         except Unusual:
@@ -114,6 +123,8 @@ class Fast:
             if len(self._entries) == layout.Kernel.MOST:
                 del self._entries[next(iter(self._entries))]
             self._entries[made.key] = made
+            before.append(made.key)
+            del before[:-_ALIKE]
             self._publish()
         return True
 
@@ -141,6 +152,7 @@ class Fast:
         with _WRITING:
             self._words[layout.Kernel.ENTRIES // WORD] = 0
             self._entries.clear()
+            self._written.clear()
 
 
 class _Resolved:
