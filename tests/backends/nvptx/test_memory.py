@@ -12,7 +12,7 @@ from tests.backends.nvptx.kernels import number, pointer, traced
 from tests.backends.nvptx.kernels import ptxas_or_skip as assembler
 
 import tritium.language as tl
-from tritium.backends.nvptx import ptxas
+from tritium.backends.nvptx import ptxas, sass
 from tritium.backends.nvptx.compile import compile_kernel, write_module
 from tritium.backends.nvptx.target import gpu_target
 from tritium.ir.core import Function
@@ -71,14 +71,14 @@ def instructions(ptx: str, kind: str) -> set[str]:
 LOADS = {
     ("", ""): "ld.global.nc.v4.b32",
     ("ca", ""): "ld.global.ca.nc.v4.b32",
-    ("cg", ""): "ld.global.cg.nc.v4.b32",
+    ("cg", ""): "ld.global.cg.v4.b32",
     ("cs", ""): "ld.global.cs.nc.v4.b32",
     ("cv", ""): "ld.global.cv.v4.b32",
     ("wb", ""): "ld.global.nc.v4.b32",
     ("", "evict_normal"): "ld.global.nc.v4.b32",
     ("", "evict_first"): "ld.global.nc.L1::evict_first.L2::cache_hint.v4.b32",
     ("", "evict_last"): "ld.global.nc.L1::evict_last.L2::cache_hint.v4.b32",
-    ("cg", "evict_last"): "ld.global.cg.nc.L2::cache_hint.v4.b32",
+    ("cg", "evict_last"): "ld.global.cg.L2::cache_hint.v4.b32",
     ("cv", "evict_last"): "ld.global.cv.L2::cache_hint.v4.b32",
 }
 STORES = {
@@ -108,7 +108,7 @@ def test_there_are_no_policies_of_l2_before_sm_80() -> None:
     assert instructions(ptx, "ld") == {"ld.global.nc.L1::evict_first.v4.b32"}
     assert "createpolicy" not in ptx
     ptx = compiled(traced_copy("cg", "evict_first"), "sm_75")
-    assert instructions(ptx, "ld") == {"ld.global.cg.nc.v4.b32"}
+    assert instructions(ptx, "ld") == {"ld.global.cg.v4.b32"}
 
 
 @pytest.mark.parametrize("dtype", [float32, int8, float64])
@@ -142,6 +142,31 @@ def test_every_combination_and_width_is_assembled(arch: str) -> None:
                 entries.append(".visible .entry " + named.replace("$L__", f"$L{number_}__"))
         usage = ptxas.assemble(path, head + "".join(entries), arch).usage
         assert usage.spill_stores == 0
+
+
+MACHINE = {
+    ("", ""): ("LDG.E.128.CONSTANT", "STG.E.128"),
+    ("cg", ""): ("LDG.E.128.STRONG.GPU", "STG.E.128.STRONG.GPU"),
+    ("cs", "evict_last"): ("LDG.E.EF.128.CONSTANT", "STG.E.EF.128"),
+    ("cv", ""): ("LDG.E.128.STRONG.SYS", "STG.E.128"),
+    ("wt", ""): ("LDG.E.128.CONSTANT", "STG.E.128.STRONG.SYS"),
+    ("", "evict_first"): ("LDG.E.EF.128.CONSTANT", "STG.E.EF.128"),
+    ("", "evict_last"): ("LDG.E.EL.128.CONSTANT", "STG.E.EL.128"),
+}
+
+
+@pytest.mark.parametrize(("said", "wanted"), MACHINE.items())
+def test_machine_code_has_it_and_predicates_for_masks(
+    said: tuple[str, str], wanted: tuple[str, str]
+) -> None:
+    path = assembler()
+    if ptxas.find("nvdisasm") is None:
+        pytest.skip("nvdisasm is not installed")
+    cubin = ptxas.assemble(path, compiled(traced_copy(*said)), "sm_90a").cubin
+    found = re.findall(r"(@!?P\d )?((?:LDG|STG|BRA)\S*) ", sass.disassemble(cubin))
+    # The last store follows an exit; a branch to itself ends all code.
+    assert [name for _, name in found] == [wanted[0]] * 2 + [wanted[1]] * 2 + ["BRA"]
+    assert all(predicate for predicate, _ in found[:3])
 
 
 DTYPES = [

@@ -48,7 +48,7 @@ def functions(problem: Problem) -> Iterator[tuple[Config, Function]]:
         given.update(config.constants)
         specialised = {name: specialize_arg(value, rules[name]) for name, value in given.items()}
         function = trace(kernel, specialised).function
-        passes.run_pipeline(function, passes.DEFAULT)
+        passes.run_pipeline(function, passes.DEVICE)
         yield config, function
 
 

@@ -32,7 +32,7 @@ def function_of(program: Program) -> Function:
             value = ArrayArgument(from_numpy(value.dtype), 256 + offset(value))
         specs[name] = specialize_arg(value, rules[name])
     function = trace(kernel, specs).function
-    passes.run_pipeline(function, passes.DEFAULT)
+    passes.run_pipeline(function, passes.DEVICE)
     return function
 
 
