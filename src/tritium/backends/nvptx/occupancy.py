@@ -21,7 +21,7 @@ from .positions import constants
 REGISTERS = 1 << 16
 """Of a multiprocessor (CUDA C++ Programming Guide, "Technical Specifications")."""
 
-MOST_THREADS, FEWEST_THREADS = 1024, 512
+MOST_THREADS, FEWEST_THREADS = 1024, 256
 """Of a multiprocessor: between them the number is chosen, as large as registers allow."""
 
 ADDRESSES = 24
@@ -30,15 +30,16 @@ ADDRESSES = 24
 
 def least_blocks(function: Function, versions: Iterable[Homes], num_warps: int) -> int | None:
     """The blocks of a multiprocessor that leave enough registers for the tiles that are held at
-    once; None where that many can't be promised, as of products, whose fragments aren't tiles."""
+    once, few where nothing is enough; None of products, whose fragments are no tiles."""
     if any(isinstance(op, dot.Dot) for op in function.walk()):
         return None
     need = max(most_words(function, homes) for homes in versions) + ADDRESSES
     threads = num_warps * THREADS_PER_WARP
-    for blocks in range(MOST_THREADS // threads, max(1, FEWEST_THREADS // threads) - 1, -1):
+    fewest = max(1, FEWEST_THREADS // threads)
+    for blocks in range(MOST_THREADS // threads, fewest, -1):
         if need <= registers_left(blocks, threads):
             return blocks
-    return None
+    return fewest
 
 
 def registers_left(blocks: int, threads: int) -> int:

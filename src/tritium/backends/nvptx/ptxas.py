@@ -142,13 +142,15 @@ def assemble(path: str, ptx: str, arch: str, options: Sequence[str] = ()) -> Ass
     """Machine code for an architecture. Raises ``AssemblerError``; OSError where it doesn't run.
 
     How many blocks are to share a multiprocessor is a guess of the compiler: where that made the
-    assembler spill registers it is left out, and where an option limits them: it would be ignored.
+    assembler spill registers it is left out if that is better, and where an option limits them,
+    which would be ignored.
     """
     if any("maxrregcount" in option for option in options):
         ptx = _BLOCKS.sub("", ptx)
     made = _assembled(path, ptx, arch, options)
     if made.usage.spill_stores and _BLOCKS.search(ptx):
-        return _assembled(path, _BLOCKS.sub("", ptx), arch, options)
+        free = _assembled(path, _BLOCKS.sub("", ptx), arch, options)
+        return min(made, free, key=lambda each: each.usage.spill_stores)
     return made
 
 
