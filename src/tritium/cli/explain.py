@@ -99,7 +99,7 @@ def _for_gpu(kernel: CompiledKernel, arch: str) -> CompiledKernel:
         "function": function,
     }
     types = [param.type for param in function.params]
-    code = place.code(kernel.src, function_text(function), types, options, common)
+    code = place.code(kernel.src, function_text(function, True), types, options, common)
     return CompiledKernel(kernel.src, kernel.name, kernel.specs, options, code, traced.dependencies)
 
 

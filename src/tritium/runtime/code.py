@@ -67,9 +67,9 @@ class Version:
 class KernelCode(abc.ABC):
     """A kernel in tile IR, and its machine code for ``target``.
 
-    ``ir`` is its text; ``function`` is the same IR, where it is at hand. ``fuse`` has products and
-    sums rounded once. ``source`` goes into a crash report; ``times`` collects the seconds of the
-    phases.
+    ``ir`` is its text, with places in the source where machine code names them; ``function`` is the
+    same IR, where it is at hand. ``fuse`` has products and sums rounded once. ``source`` goes into
+    a crash report; ``times`` collects the seconds of the phases.
 
     ``registers``, ``spills`` and ``most_threads`` are those of a thread and a block of a GPU;
     ``module`` is the driver's handle of loaded code, ``binary`` the stage that is run.
@@ -195,6 +195,10 @@ class KernelCode(abc.ABC):
         }
         self._reported = dict(self.times)
         timing.report(self.name if disjoint else f"{self.name}, where arrays overlap", news)
+
+    def tile_ir(self) -> str:
+        """The text of the IR as the front end made it, for readers."""
+        return self.ir
 
     def _after_passes(self) -> Function:
         from tritium.passes import run_pipeline

@@ -106,7 +106,7 @@ class CompiledKernel:
         self.asm = Stages(
             {
                 "source": lambda: source.src,
-                "ttir": lambda: code.ir,
+                "ttir": code.tile_ir,
                 "optimised": code.optimised_ir,
                 **code.stages(),
             }

@@ -156,7 +156,8 @@ def _code(
         with llvm.timed(times, "trace"):
             traced = trace(kernel, bound.specs, TraceOptions(debug=bound.options.debug))
             function = traced.function
-            found = manifest.Found(function_text(function), traced.dependencies)
+            text = function_text(function, place.locations)
+            found = manifest.Found(text, traced.dependencies)
         if key is not None:
             with llvm.timed(times, "store"):
                 manifest.keep(key, kernel, *found)

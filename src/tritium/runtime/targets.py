@@ -21,10 +21,15 @@ if TYPE_CHECKING:
     from .jit import JITFunction
 
     class Place(Protocol):
-        """A target of a backend; ``fuse``: products and sums are rounded once unless said so."""
+        """A target of a backend.
+
+        ``fuse``: products and sums are rounded once unless said so. ``locations``: machine code
+        names places in the source.
+        """
 
         target: Any
         fuse: bool
+        locations: bool
 
         def code(
             self,
@@ -41,6 +46,7 @@ class OnCpu:
     """The CPU that the knobs name. Raises E0801 where this machine can't run its code."""
 
     fuse = False
+    locations = False
 
     def __init__(self) -> None:
         from .native import host_target
@@ -65,6 +71,7 @@ class OnGpu:
     """An architecture, and the device of it, where there is one here. Raises E0519."""
 
     fuse = True
+    locations = True
 
     def __init__(self, kernel: str, device: str, arch: str | None) -> None:
         from .cuda import devices, problems

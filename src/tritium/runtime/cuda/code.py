@@ -11,6 +11,7 @@ from tritium.backends import llvm
 from tritium.backends.host import layout
 from tritium.backends.nvptx import sass
 from tritium.diagnostics import Loc, error, warn
+from tritium.ir import function_text, parse_function
 from tritium.runtime import cache
 from tritium.runtime.arrays import Produced
 from tritium.runtime.code import KernelCode, Version
@@ -107,15 +108,15 @@ class CudaCode(KernelCode):
 
     def _depends_on(self) -> Sequence[str]:
         names = ("num_warps", "maxnreg", "ptx_options")
-        # The code names lines of the kernel: of the text that stands there now.
         return (
             *(f"{name}={self.options[name]}" for name in names),
-            *map(str, self.place[1:]),
-            self._source,
             assembly.key(self.target.arch, self.target.ptx_version),
         )
 
     # ---- what it is ------------------------------------------------------------------------------
+
+    def tile_ir(self) -> str:
+        return function_text(parse_function(self.ir))
 
     def _passes(self) -> str:
         from tritium.passes import DEVICE
