@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
+from tests.backends.three_way import run_cpu, run_eager, run_ir
 from tests.frontend.kernels import PTR, compile, ir, jit, ops, refused, results
 from tests.ops.harness import eager
 from tests.ops.test_shape import tile
 
 import tritium.language as tl
 from tritium.diagnostics import TritiumError
+from tritium.ops.callable import DeviceFunction
 from tritium.ops.control import For
 from tritium.ops.spec import given
 
@@ -135,6 +137,30 @@ def test_condition() -> None:
 
 
 # ---- hints ---------------------------------------------------------------------------------------
+
+
+@DeviceFunction
+def misled(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    tl.assume(n % 16 == 0)
+    tl.assume(n < 3)
+    offs = tl.multiple_of(tl.arange(0, BLOCK) * 5 % 16, 16)
+    offs = tl.max_contiguous(tl.max_constancy(offs, 4), BLOCK)
+    x = tl.load(tl.multiple_of(x_ptr + 1, 64) + offs, offs < tl.multiple_of(n, 4))
+    tl.store(out_ptr + tl.arange(0, BLOCK), x)
+
+
+def test_hints_that_do_not_hold_change_nothing() -> None:
+    """Of the interpreter's results and the CPU's."""
+    given = {"x_ptr": np.arange(17, dtype=np.float32), "out_ptr": np.zeros(16, np.float32)}
+    given |= {"n": 13, "BLOCK": 16}
+    offsets = np.arange(16) * 5 % 16
+    want = np.where(offsets < 13, offsets + 1, 0)
+    for got in (
+        run_eager(misled, given, (1,)),
+        run_ir(misled, given, (1,)),
+        run_cpu(misled, given, (1,))[0],
+    ):
+        assert np.array_equal(got["out_ptr"], want)
 
 
 def assert_same(left: Any, right: Any) -> None:
