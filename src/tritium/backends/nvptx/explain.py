@@ -15,6 +15,7 @@ from .guards import Guard
 from .homes import Homes, Reduction
 from .layouts import (
     LANE,
+    PLACES,
     REGISTER,
     WARP,
     LinearLayout,
@@ -88,7 +89,8 @@ class _Table:
             width = access.vectors.width
             count = len(access.vectors.groups)
             what = op.result if isinstance(op, memory.Load) else op.value
-            times = f"{width * size} bytes at a time, {count} time{'s' * (count > 1)} a thread"
+            often = f"{count} time{'s' * (count > 1)} a thread{_further(access.layout)}"
+            times = f"{width * size} bytes at a time, {often}"
             yield (_line(op), op.verb, _name(what), str(what.type), times)
             for reason in _reasons(op, access, self.homes.facts):
                 yield ("", "", "", "", f"  {reason}")
@@ -98,7 +100,8 @@ class _Table:
     def _held(self) -> Iterator[Sequence[str]]:
         for value, layout in self.homes.home.items():
             count = layout.input_extent(REGISTER)
-            held = f"{self._letter(layout, value.shape)}, {count} register{'s' * (count > 1)}"
+            times = f"{count} register{'s' * (count > 1)}{_further(layout)}"
+            held = f"{self._letter(layout, value.shape)}, {times}"
             yield (self._line_of(value), _name(value), str(value.type), held)
 
     def _computed(self) -> list[str]:
@@ -164,6 +167,12 @@ def _letter(number: int) -> str:
 def _line(op: Op | None) -> str:
     """The kernel's own line that an operation comes from."""
     return "" if op is None or op.loc is None else f"line {op.loc.chain()[-1].line}"
+
+
+def _further(layout: LinearLayout) -> str:
+    """What a layout counts beside places: how often a thread goes through its registers."""
+    others = [(name, len(bases)) for name, bases in layout.inputs if name not in PLACES and bases]
+    return "".join(f", in {1 << bits} {name}s" for name, bits in others)
 
 
 def _name(value: Value) -> str:
