@@ -79,6 +79,25 @@ def adding() -> Adding:
     return Adding()
 
 
+@tritium.jit
+def of_composites(x_ptr, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for start in tl.range(0, 2 * BLOCK, BLOCK):
+        total += start
+    tl.store(x_ptr + tl.arange(0, BLOCK), total)
+
+
+def test_functions_of_the_language_may_be_written_in_python() -> None:
+    """What is traced here, not read from the cache, is launched natively as well."""
+    x = np.zeros(32, np.float32)
+    with knobs.compilation.scope():
+        knobs.compilation.always_compile = True
+        for _ in range(3):
+            of_composites[(1,)](x, BLOCK=32)
+    assert of_composites._fast.launches_by_python == 2
+    assert (x == 32).all()
+
+
 def test_the_second_launch_is_written_down() -> None:
     kernel = tritium.jit(add)
     x = np.zeros(16, np.float32)

@@ -79,7 +79,9 @@ def runs_on_the_host(value: Any) -> bool:
         return any(map(runs_on_the_host, value))
     if isinstance(value, ConstexprFunction):
         value = value.fn
-    return isinstance(value, FunctionType) and not _is_foreign(value.__module__)
+    if not isinstance(value, FunctionType) or in_library(value.__module__):
+        return False
+    return not _is_foreign(value.__module__)
 
 
 class Marker:
