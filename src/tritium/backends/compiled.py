@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
 
-
-class CpuKernel(NamedTuple):
+class CpuKernel:
     """A compiled kernel: ``void entry(ptr arguments, i64 first, i64 last, ptr scratch)``.
 
     ``arguments`` holds one 8-byte slot a parameter, then the grid's three extents. ``scratch`` is
@@ -16,13 +14,27 @@ class CpuKernel(NamedTuple):
     then. ``slow`` counts the places that access memory lane by lane.
     """
 
-    object: bytes
-    entry: str
-    scratch_bytes: int
-    alias_pairs: tuple[tuple[int, int], ...]
-    written: frozenset[int]
-    steady: bool
-    waits: bool
-    llvm_ir: str
-    dump: str
-    slow: dict[str, int]
+    def __init__(
+        self,
+        *,
+        object: bytes,
+        entry: str,
+        scratch_bytes: int,
+        alias_pairs: tuple[tuple[int, int], ...],
+        written: frozenset[int],
+        steady: bool,
+        waits: bool,
+        llvm_ir: str,
+        dump: str,
+        slow: dict[str, int],
+    ) -> None:
+        self.object = object
+        self.entry = entry
+        self.scratch_bytes = scratch_bytes
+        self.alias_pairs = alias_pairs
+        self.written = written
+        self.steady = steady
+        self.waits = waits
+        self.llvm_ir = llvm_ir
+        self.dump = dump
+        self.slow = slow

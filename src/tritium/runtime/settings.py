@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tritium import knobs
-from tritium.knobs import HookChain
 
 
 class Settings(NamedTuple):
-    """What a launch depends on beside its arguments."""
+    """What a launch depends on beside its arguments.
+
+    ``entering`` and ``leaving`` are the functions that are told of it: always the same lists.
+    """
 
     interpret: bool
     debug: bool
@@ -17,8 +19,8 @@ class Settings(NamedTuple):
     fp32_default: str | None
     target: str
     features: str
-    enter_hook: HookChain
-    exit_hook: HookChain
+    entering: list[Any]
+    leaving: list[Any]
 
     @property
     def compiled_in(self) -> tuple[Any, ...]:
@@ -28,11 +30,16 @@ class Settings(NamedTuple):
     @property
     def hooked(self) -> bool:
         """Whether launches are to be told of."""
-        return bool(self.enter_hook.calls or self.exit_hook.calls)
+        return bool(self.entering or self.leaving)
+
+
+def _make(*values: Any) -> Settings:
+    *plain, entering, leaving = values
+    return Settings._make((*plain, entering.calls, leaving.calls))
 
 
 current = knobs.Snapshot(
-    Settings,
+    _make,
     (knobs.runtime, "interpret"),
     (knobs.runtime, "debug"),
     (knobs.language, "default_fp_fusion"),

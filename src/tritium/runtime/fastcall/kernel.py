@@ -86,10 +86,10 @@ class Fast:
         """Count a launch by Python, and say whether it should be written down."""
         self.launches_by_python += 1
         count = self.launches_by_python
-        first = _FIRST if device == CPU or "llvmlite" in sys.modules else _FIRST_ON_GPU
-        if count < first or not hostcode.SUPPORTED or not objects.python_is_readable():
+        if count >= _EAGER and count & (count - 1):
             return False
-        return count < _EAGER or count & (count - 1) == 0
+        first = _FIRST if device == CPU or "llvmlite" in sys.modules else _FIRST_ON_GPU
+        return count >= first and hostcode.SUPPORTED and objects.python_is_readable()
 
     def write(
         self,

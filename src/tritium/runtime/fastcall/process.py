@@ -164,8 +164,8 @@ class Process:
             self._refer(fields.SCOPE, knobs.SCOPES.get())
             usual = self._record_variables()
             found = settings.current()
-            self._refer(fields.ENTER, found.enter_hook.calls)
-            self._refer(fields.EXIT, found.exit_hook.calls)
+            self._refer(fields.ENTER, found.entering)
+            self._refer(fields.EXIT, found.leaving)
             self.put(fields.SETTLED, POOL.ticks())
             self.put(fields.THREADS, knobs.cpu.num_threads)
             number = len(self._serials) + 1
