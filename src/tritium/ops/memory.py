@@ -95,6 +95,11 @@ class Load(Op):
     eviction: str = attribute("")
     volatile: bool = attribute(False)
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it reads memory that may change meanwhile: each time something else."""
+        return self.volatile or self.cache == "cv"
+
     def infer(self) -> Type:
         _require_pointer("load", self.pointer.type)
         made = like(self.pointer.type, element(self.pointer.type))

@@ -38,7 +38,7 @@ class _Words(NamedTuple):
 
 def is_shared_once(op: memory.Load) -> bool:
     """Whether all threads must see what one of them has read: it may change meanwhile."""
-    return op.volatile or op.cache == "cv"
+    return op.is_fresh
 
 
 def load_words(writer: Writer, op: memory.Load, type_: LType, address: V) -> V:
@@ -65,7 +65,7 @@ def load_words(writer: Writer, op: memory.Load, type_: LType, address: V) -> V:
     text = f"ld.global{marks}{words.name} {target}, [${words.registers}]{hint};"
     constraints = [f"={words.letter}"] * words.registers + ["l"] * (1 + len(policy))
     result = struct_type(*[words.type] * words.registers) if words.registers > 1 else words.type
-    fresh = op.cache == "cv"
+    fresh = op.is_fresh
     got = b.asm(
         text,
         ",".join(constraints),

@@ -416,6 +416,6 @@ def _most_of_start(op: hints.Promise, axis: Axis, number: int) -> int:
 @_rule(memory.Load)
 def _(op: memory.Load, operands: Sequence[Fact]) -> Fact:
     type_ = op.result.type
-    if op.volatile:
+    if op.is_fresh:
         return unknown(type_)
     return same_everywhere(type_, operands, 1, type_range(type_))
