@@ -29,13 +29,13 @@ from tests.ops.harness import disagreement
 
 from tritium.backends import llvm
 from tritium.backends.common.rules import register_type
-from tritium.backends.emit import Builder, V
+from tritium.backends.emit import Builder, Module, V, const
 from tritium.backends.llvm import Target
 from tritium.backends.nvptx.rules import apply
 from tritium.backends.nvptx.target import GpuTarget, gpu_target
-from tritium.ir.core import REGISTRY, Op
-from tritium.ir.dtypes import float32, float64
-from tritium.ops import arith
+from tritium.ir.core import REGISTRY, Op, Value
+from tritium.ir.dtypes import float16, float32, float64
+from tritium.ops import arith, compare, select
 from tritium.ops.spec import Array, Ulp, agreement_of
 
 ROOT = Path(__file__).parents[3]
@@ -130,6 +130,27 @@ def test_counts_of_wide_shifts_are_limited_before_they_are_cut(tmp_path: Path) -
         ]
         assert wide
         assert all("\tmin.u64" in each for each in wide), wide
+
+
+@pytest.mark.parametrize("predicate", (compare.Lt, compare.Le, compare.Gt, compare.Ge))
+@pytest.mark.parametrize("dtype", (float16, float32, float64))
+def test_a_choice_of_zero_is_no_extremum(predicate: Any, dtype: Any) -> None:
+    x, zero_ = Value(dtype), Value(dtype)
+    chosen = predicate(x=x, y=zero_)
+    chosen.make_results()
+    made = select.Where(condition=chosen.results[0], x=x, y=zero_)
+    made.make_results()
+    target, kind = gpu_target("sm_90a"), register_type(dtype)
+    module = Module("choice")
+    function = module.function("choice", kind, [(kind, "x")])
+    b = Builder(function.entry)
+    given = function.params[0], const(kind, 0.0)
+    flag = apply(b, target, chosen, given)
+    b.ret(apply(b, target, made, (flag, *given)))
+    text = llvm.assembly(llvm.optimise(module.text(), target.llvm))
+    assert "setp." in text
+    assert "min." not in text
+    assert "max." not in text
 
 
 def written_ops(mnemonics: Sequence[str], directory: Path) -> list[str]:

@@ -24,6 +24,7 @@ from .target import GpuTarget, gpu_target
 _KNOWN: tuple[tuple[tuple[int, int], str], ...] = (
     ((7, 5), r"(abs|[su]max|[su]min|fsh[lr]|ctpop|ctlz|cttz|bitreverse|bswap)\.i(8|16|32|64)"),
     ((7, 5), r"(ceil|floor|trunc|copysign|fabs|fma|sqrt|(minimum|maximum)num)\.f(32|64)"),
+    ((7, 5), r"arithmetic\.fence\.f(16|32|64)"),
     ((7, 5), r"assume|lifetime\.(start|end)\..*|(memcpy|memset|memmove)\..*"),
     ((7, 5), r"nvvm\.read\.ptx\.sreg\..*|nvvm\.mulhi\..*|nvvm\.fma\.rn\.(sat\.)?[fd]"),
     ((7, 5), r"nvvm\.(ex2|lg2|sin|cos|rcp|sqrt|rsqrt|tanh|div)\.(approx|full)(\.ftz)?(\.f)?"),

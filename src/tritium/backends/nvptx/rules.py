@@ -38,7 +38,7 @@ from tritium.ir.dtypes import (
     float64,
     int1,
 )
-from tritium.ops import arith, logic, math
+from tritium.ops import arith, compare, logic, math, select
 from tritium.ops.codecs import Rounding
 
 from . import double_math
@@ -147,6 +147,23 @@ def _(lowering: Lowering, op: arith.Fma, x: V, y: V, z: V) -> V:
         return rule_of(op)(lowering, op, x, y, z)
     x, y, z = (_as_native(b, dtype, each) for each in (x, y, z))
     return _from_native(b, dtype, b.fma(x, y, z))
+
+
+@lower(select.Where, table=NVPTX)
+def _(lowering: Lowering, op: select.Where, condition: V, x: V, y: V) -> V:
+    """As everywhere, but that LLVM doesn't see a zero that it would take for a minimum's.
+
+    LLVM 22.1 makes ``x if x < 0.0 else 0.0`` a ``min``, whose result for -0.0 is -0.0 in PTX.
+    """
+    made = op.condition.defining_op
+    if isinstance(made, compare.Comparison) and not made.x.scalar.is_floating():
+        return lowering.b.select(condition, x, y)
+    x, y = (_unseen(lowering.b, each) if each.type.is_float else each for each in (x, y))
+    return lowering.b.select(condition, x, y)
+
+
+def _unseen(b: Builder, x: V) -> V:
+    return b.intrinsic("arithmetic.fence", (x,), pure=True) if x.number == 0 else x
 
 
 def _extremum(
