@@ -18,7 +18,7 @@ import numpy as np
 from tritium.diagnostics import TritiumError, error
 from tritium.ir.dtypes import DType, from_name, from_numpy
 
-from . import dlpack, objects
+from . import objects
 
 CPU, CUDA = "cpu", "cuda"
 ANYWHERE = ""
@@ -415,6 +415,8 @@ def _from_cuda_interface(value: Any) -> ArrayArgument:
 
 
 def _from_dlpack(value: Any) -> ArrayArgument:
+    from . import dlpack
+
     device = dlpack.device_of(value)
     kind, _, ordinal = device.partition(":")
     if kind == CUDA:

@@ -8,7 +8,6 @@ does what the binder would do, or calls it. ``process`` holds what all kernels s
 
 from __future__ import annotations
 
-from .kernel import Fast
-from .process import CONDITIONS
+from .kernel import CONDITIONS, Fast
 
 __all__ = ["CONDITIONS", "Fast"]

@@ -16,15 +16,15 @@ from tritium.runtime import hostcode, objects, settings
 from tritium.runtime.arrays import CPU
 from tritium.runtime.options import DEFAULTS, Options
 
-from .arguments import Unusual
-from .entry import Entry
-from .process import process
-
 if TYPE_CHECKING:
     from tritium.runtime.binder import Bound
     from tritium.runtime.compiled import CompiledKernel
     from tritium.runtime.jit import JITFunction
 
+    from .entry import Entry
+
+CONDITIONS: list[Callable[[], bool]] = []
+"""What else must hold for the short way; a change of it is told by ``knobs.REVISION``."""
 _FIRST = 2
 """The launch from which on they are written down: many kernels are launched once."""
 _FIRST_ON_GPU = 16
@@ -69,6 +69,8 @@ class Fast:
         self._words[layout.Kernel.HOOKS // WORD] = id(hooks)
         self._hooks = hooks
         if self._maker is None:
+            from .process import process
+
             shared = process()
             self._resolved = _Resolved(self._launch)
             for field, value in (
@@ -99,6 +101,11 @@ class Fast:
         keywords: Mapping[str, Any],
     ) -> bool:
         """Write a launch down, if it is one that native code can do; whether it is."""
+        # A kernel that is launched once, as in a warm start, does without all this.
+        from .arguments import Unusual
+        from .entry import Entry
+        from .process import process
+
         shared = process()
         shared.look_for_torch()
         shared.settle()

@@ -7,7 +7,6 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,10 @@ from tritium.ir.dtypes import BY_NUMPY
 from tritium.runtime import arrays, binder, hostcode, objects, placement, settings
 from tritium.runtime.pool import POOL
 
+from .kernel import CONDITIONS
+
 _PERIOD = 0.1
 """Seconds after which the number of CPUs is looked up again."""
-CONDITIONS: list[Callable[[], bool]] = []
-"""What else must hold for the short way; a change of it is told by ``knobs.REVISION``."""
 
 
 class Process:
