@@ -56,5 +56,5 @@ def test_what_is_held_fits_into_the_registers_that_are_left(block: int, num_warp
 def test_ptx_says_so() -> None:
     made = compile_kernel(softmax(1024), gpu_target("sm_90a"), num_warps=4, disjoint=True)
     assert re.findall(r"\.minnctapersm (\d+)", made.ptx) == ["8"]
-    large = compile_kernel(softmax(32768), gpu_target("sm_90a"), num_warps=4, disjoint=True)
-    assert re.findall(r"\.minnctapersm (\d+)", large.ptx) == ["2"]
+    large = compile_kernel(softmax(16384), gpu_target("sm_90a"), num_warps=4, disjoint=True)
+    assert re.findall(r"\.minnctapersm (\d+)", large.ptx) == ["3"]

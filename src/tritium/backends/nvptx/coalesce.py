@@ -3,7 +3,7 @@ neighbours, as many at once as is proved to be possible."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -43,7 +43,13 @@ class _Wish:
     per_thread: int
 
 
-def accesses(function: Function, facts: Facts, num_warps: int) -> dict[AccessOp, Access]:
+Shaping: TypeAlias = "Callable[[LinearLayout], LinearLayout]"
+"""What is done to layouts of tiles that are worked on in trips."""
+
+
+def accesses(
+    function: Function, facts: Facts, num_warps: int, shaping: Shaping
+) -> dict[AccessOp, Access]:
     """The layout and vectors of each access to a tile of memory.
 
     All accesses of one shape and order share a layout, that of the widest, so that what one loads
@@ -63,7 +69,9 @@ def accesses(function: Function, facts: Facts, num_warps: int) -> dict[AccessOp,
     for op, wish in wishes.items():
         shape = op.pointer.shape
         per_thread = widest[shape, wish.order]
-        made[op] = _access(op, wish.order, per_thread, facts, num_warps)
+        extents = Extents(shape).physical
+        layout = Blocked.covering(extents, wish.order, per_thread, num_warps).layout(extents)
+        made[op] = _access(op, wish.order[0], shaping(layout), facts)
     return made
 
 
@@ -110,14 +118,8 @@ def _is_fresh(op: AccessOp) -> bool:
     return isinstance(op, memory.Load) and is_shared_once(op)
 
 
-def _access(
-    op: AccessOp, order: tuple[int, ...], per_thread: int, facts: Facts, num_warps: int
-) -> Access:
+def _access(op: AccessOp, fastest: int, layout: LinearLayout, facts: Facts) -> Access:
     extents = Extents(op.pointer.shape)
-    layout = Blocked.covering(extents.physical, order, per_thread, num_warps).layout(
-        extents.physical
-    )
-    fastest = order[0]
     size = element(op.pointer.type).itemsize
     axis = facts.of(op.pointer).axes[fastest]
     contiguity = axis.contiguity(size)

@@ -107,6 +107,10 @@ class Order:
 
     # Which accesses may meet.
 
+    def may_meet(self, earlier: AccessOp, later: AccessOp) -> bool:
+        """Whether threads have to wait between two accesses of one iteration."""
+        return self._meet(_Touch(earlier), _Touch(later))
+
     def _meet(self, earlier: _Touch, later: _Touch) -> bool:
         if not (earlier.stores or later.stores):
             return False

@@ -25,9 +25,11 @@ from tritium.ops import (
 from tritium.ops.shape import Broadcast
 from tritium.passes.facts import Facts
 
+from .access import is_shared_once
 from .coalesce import Access, AccessOp, accesses, default_layout
 from .dots import dot_home
-from .layouts import LinearLayout, shapes
+from .layouts import LinearLayout, in_trips, shapes
+from .layouts.trips import split, whole
 from .sources import MOVES, is_free, result_layout, source_of
 
 _CHEAP = (
@@ -42,19 +44,41 @@ _CHEAP = (
 Reduction = (reduce.Sum, reduce.Max, reduce.Min, reduce.Reduce)
 
 
+TRIP_REGISTERS = 32
+"""Elements of a thread in one trip."""
+
+
+def most_registers(num_warps: int) -> int:
+    """Elements of a thread in a tile that is worked on at once: what half of the registers hold
+    if there are 16 or 32 warps."""
+    return min(128, 1024 // num_warps)
+
+
 class Homes:
     """The table of layouts of a function.
 
     ``home`` has each tile that is held in registers from where it is made, ``wanted`` the other
     layouts it is converted to there. Tiles in neither are computed where they are used.
     ``operands`` has the layout in which a reduction, or an operation that moves elements between
-    threads, takes its operands.
+    threads, takes its operands. ``indexed`` has the layouts in which operations that are written in
+    trips read a tile.
     """
 
     def __init__(self, function: Function, num_warps: int) -> None:
         self.num_warps = num_warps
         self.facts = Facts(function)
-        self.accesses: dict[AccessOp, Access] = accesses(function, self.facts, num_warps)
+        self._fill(function, in_parts=True)
+        if self.beyond or not all(map(self._in_parts, function.walk())):
+            self._fill(function, in_parts=False)
+
+    def _fill(self, function: Function, in_parts: bool) -> None:
+        self._most = most_registers(self.num_warps) if in_parts else 1 << 62
+        self.accesses: dict[AccessOp, Access] = accesses(
+            function, self.facts, self.num_warps, self.shaped
+        )
+        self.indexed: dict[Value, dict[LinearLayout, None]] = {}
+        self.beyond = False
+        """Whether a tile that is worked on in trips has to be converted as a whole."""
         self.home: dict[Value, LinearLayout] = {}
         self.wanted: dict[Value, list[LinearLayout]] = {}
         self.operands: dict[Op, LinearLayout] = {}
@@ -66,6 +90,26 @@ class Homes:
         self._forward(function.body.block)
         _Demands(self).run(function)
 
+    def shaped(self, layout: LinearLayout) -> LinearLayout:
+        """A layout as operations are written in it: in trips where it is large."""
+        return split(layout, self._most, TRIP_REGISTERS)
+
+    def _in_parts(self, op: Op) -> bool:
+        """Whether an operation can be written, of which a tile may be worked on in trips."""
+        if isinstance(op, (memory.Load, memory.Store)):
+            large = op in self.accesses and in_trips(self.accesses[op].layout)
+            return not (large and isinstance(op, memory.Load) and is_shared_once(op))
+        if isinstance(op, Reduction):
+            return not in_trips(self.operands[op]) or not isinstance(op, reduce.Reduce)
+        held = [*op.results, *(arg for region in op.regions for arg in region.args)]
+        flows = isinstance(op, (control.For, control.While, control.If))
+        moves = isinstance(op, MOVES) and (op in self.operands or not op.result.shape)
+        if not (flows or moves or isinstance(op, dot.Dot)):
+            return True
+        operands = () if flows else op.operands
+        layouts = [self.home.get(x) or self.usual(x.shape) for x in operands if x.shape]
+        return not any(map(in_trips, [*layouts, *map(self.home.get, held)]))
+
     def is_held(self, value: Value) -> bool:
         """Whether a tile is in registers from where it is made on."""
         return value in self.home or value in self._open
@@ -74,7 +118,7 @@ class Homes:
         """The layout of tiles of a shape that nothing else speaks for."""
         known = self._of_shape.get(shape)
         if known is None:
-            known = self._of_shape[shape] = default_layout(shape, self.num_warps)
+            known = self._of_shape[shape] = self.shaped(default_layout(shape, self.num_warps))
         return known
 
     def settle(self, value: Value, layout: LinearLayout) -> None:
@@ -149,7 +193,7 @@ class Homes:
             layout = self.usual(inputs[0].shape)
         self.operands[op] = layout
         for result in op.results:
-            self._set(result, shapes.slice_axis(layout, axis))
+            self._set(result, self.shaped(whole(shapes.slice_axis(layout, axis))[0]))
 
     def _move(self, op: Op) -> None:
         (operand,), (result,) = op.operands, op.results
@@ -211,8 +255,24 @@ class _Demands:
             home = homes.home.get(value)
             if home is None or (layout != home and self._widens(value)):
                 self._through(value, layout)
+            elif in_trips(layout) or in_trips(home):
+                self._indexed(value, home, layout)
             elif layout != home:
                 homes.wanted.setdefault(value, []).append(layout)
+
+    def _indexed(self, value: Value, home: LinearLayout, layout: LinearLayout) -> None:
+        """A tile is read by trips, or is made in trips."""
+        homes = self.homes
+        if not in_trips(layout):
+            homes.beyond = True
+            return
+        all_trips, own = whole(layout)[0], whole(home)[0]
+        if all_trips != own:
+            wanted = homes.wanted.setdefault(value, [])
+            homes.beyond |= in_trips(home)
+            if all_trips not in wanted:
+                wanted.append(all_trips)
+        homes.indexed.setdefault(value, {})[all_trips] = None
 
     def _widens(self, value: Value) -> bool:
         """Whether a tile is a cast of a held one of narrower elements: those are converted."""

@@ -18,7 +18,8 @@ from .dots import dot as write_dot
 from .flow import Flow
 from .hazards import Order
 from .homes import Homes, Reduction
-from .layouts import THREADS_PER_WARP, LinearLayout
+from .large import Trips
+from .layouts import THREADS_PER_WARP, LinearLayout, in_trips
 from .lines import Lines
 from .memory import load_scalar, load_tile, store_scalar, store_tile
 from .occupancy import least_blocks
@@ -70,11 +71,12 @@ class Writer:
         self.entry = Builder(self.function.entry)
         """Writes what depends on nothing but the thread and the parameters, once."""
         self.threads = self._which_thread()
-        self.positions = Positions(self.entry, self.threads)
+        self.positions = Positions(self.entry, self.threads, num_warps)
         self.elements = Elements(self)
         self.shared = SharedMemory(self)
         self.order = Order(self)
         self.flow = Flow(self)
+        self.trips = Trips(self)
         self.scalars: dict[Value, V] = {}
         written = {source.params[number].value for number in written_parameters(source)}
         self._written = written if disjoint else None
@@ -122,6 +124,7 @@ class Writer:
         """The whole body, in one set of layouts."""
         self.homes = homes
         self.elements = Elements(self)
+        self.trips = Trips(self)
         self.scalars = {param.value: self.scalars[param.value] for param in self.source.params}
         body = self.source.body.block
         self.elements.open(body, self.b)
@@ -130,13 +133,19 @@ class Writer:
 
     def block(self, block: Block) -> tuple[Value, ...]:
         """Write a block's operations. Returns the values it yields."""
+        around, self.trips = self.trips, self.trips.inside()
+        values: tuple[Value, ...] = ()
         for op in block.ops:
             if isinstance(op, control.Yield):
-                return op.values
-            self._op(op)
-        return ()
+                values = op.values
+            elif not self.trips.takes(op):
+                self.op(op)
+        self.trips.close()
+        self.trips = around
+        return values
 
-    def _op(self, op: Op) -> None:
+    def op(self, op: Op) -> None:
+        """Write one operation; of one that is worked on in trips what one trip does."""
         self.function.mark = self.lines.mark(op.loc)
         if isinstance(op, control.If):
             self.flow.branch(op)
@@ -157,9 +166,14 @@ class Writer:
 
     def made(self, value: Value, held: Held) -> None:
         """A tile is in registers: it is converted to where else it is wanted at once."""
+        if in_trips(self.homes.home[value]):
+            self.trips.keep(value, held)
+            return
         self.elements.hold(held, value)
         for layout in self.homes.wanted.get(value, ()):
             self.elements.hold(convert(self, held, layout), value)
+        for layout in self.homes.indexed.get(value, ()):
+            self.trips.keep(value, self.elements.held[value, layout])
 
     # Operations.
 
@@ -176,9 +190,10 @@ class Writer:
         layout = self.homes.operands[op]
         results = reduce(self, op, [self.elements.tile(x, layout) for x in op.operands])
         for result, made in zip(op.results, results, strict=True):
-            self._result(result, made)
+            self.result(result, made)
 
-    def _result(self, value: Value, made: Held | V) -> None:
+    def result(self, value: Value, made: Held | V) -> None:
+        """One of a reduction's results: a tile or a scalar."""
         if isinstance(made, Held):
             self.made(value, made)
         else:

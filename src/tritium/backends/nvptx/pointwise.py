@@ -12,7 +12,7 @@ from tritium.diagnostics import InternalError
 from tritium.ir.core import Block, Op, Value
 from tritium.ops import create
 
-from .layouts import REGISTER, Holding, LinearLayout
+from .layouts import REGISTER, Holding, LinearLayout, in_trips
 from .positions import constants, holdings, reach, thread_bases
 from .sources import MOVES, source_of
 from .values import Held
@@ -51,6 +51,8 @@ class Elements:
         self.scope: Scope
         """The innermost one."""
         self.held: dict[tuple[Value, LinearLayout], Held] = {}
+        self.in_trip: dict[Place, V] = {}
+        """What is known in the trip that is being written."""
         self._equal: dict[tuple[Value, LinearLayout], tuple[int, ...]] = {}
         self._sources: dict[tuple[Op, LinearLayout], tuple[LinearLayout, tuple[int, ...]]] = {}
 
@@ -71,7 +73,9 @@ class Elements:
         kept = [(scope, scope.builder, scope.known) for scope in self.scopes.values()]
         for scope in self.scopes.values():
             scope.builder, scope.known = self.writer.b, dict(scope.known)
+        in_trip, self.in_trip = self.in_trip, dict(self.in_trip)
         yield
+        self.in_trip = in_trip
         for scope, builder, known in kept:
             scope.builder, scope.known = builder, known
 
@@ -109,7 +113,7 @@ class Elements:
         return Held(value.type, layout, registers)
 
     def _find(self, place: Place) -> V | None:
-        """An element that needs no code, None where it has to be computed."""
+        """An element that is there, None where it has to be computed."""
         value, layout, register = place
         if layout is None:
             return self.writer.scalars.get(value)
@@ -119,7 +123,11 @@ class Elements:
             if element is None:
                 raise InternalError(f"register {register} of {value} is padding")
             return element
-        return self.scope_of(value).known.get(place)
+        if not in_trips(layout):
+            return self.scope_of(value).known.get(place)
+        if place not in self.in_trip and value in self.writer.homes.home:
+            self.in_trip[place] = self.writer.trips.read(value, layout, register)
+        return self.in_trip.get(place)
 
     def _first(self, place: Place) -> Place:
         """The first register that is known to have the same element, of a tile that is computed
@@ -195,15 +203,18 @@ class Elements:
         assert op is not None
         assert layout is not None
         scope = self.scope_of(value)
+        b, known = scope.builder, scope.known
+        if in_trips(layout):
+            b, known = self.writer.b, self.in_trip
         if isinstance(op, create.Arange):
-            at = self.writer.positions.coordinate(scope.builder, layout, register, 0)
-            made = scope.builder.add(at, const(i32, op.start))
+            at = self.writer.positions.coordinate(b, layout, register, 0)
+            made = b.add(at, const(i32, op.start))
         elif isinstance(op, (create.Splat, *MOVES)):
             made = self._known(operands[0])
         else:
             elements = [self._known(each) for each in operands]
-            made = self.writer.apply(op, elements, scope.builder)
-        scope.known[place] = made
+            made = self.writer.apply(op, elements, b)
+        known[place] = made
         return made
 
     def _known(self, place: Place) -> V:

@@ -6,7 +6,17 @@ from functools import lru_cache
 
 from tritium.backends.emit import Builder, V, const, false, i32
 
-from .layouts import LANE, REGISTER, WARP, Extents, Holding, LinearLayout
+from .layouts import (
+    LANE,
+    REGISTER,
+    THREADS_PER_WARP,
+    TRIP,
+    WARP,
+    Extents,
+    Holding,
+    LinearLayout,
+    in_trips,
+)
 from .values import Threads
 
 
@@ -24,8 +34,11 @@ def constants(layout: LinearLayout) -> tuple[tuple[int, ...], ...]:
 
 @lru_cache(maxsize=1024)
 def thread_bases(layout: LinearLayout) -> tuple[tuple[int, ...], ...]:
-    """For each axis, the bases of the bits of the thread's number in its block."""
+    """For each axis, the bases of the bits of the thread's number in its block, then of the
+    trip's."""
     packed = layout.bases(LANE) + layout.bases(WARP)
+    if in_trips(layout):
+        packed += layout.bases(TRIP)
     columns = [layout.unpack(basis) for basis in packed]
     return tuple(tuple(column[number] for column in columns) for number in range(len(layout.shape)))
 
@@ -81,13 +94,34 @@ def _shifted(b: Builder, part: V, first: int) -> V:
 class Positions:
     """Coordinates of registers, the parts that depend on the thread written once."""
 
-    def __init__(self, entry: Builder, threads: Threads) -> None:
+    def __init__(self, entry: Builder, threads: Threads, num_warps: int) -> None:
         self._entry = entry
         self._threads = threads
+        self._bits = (num_warps * THREADS_PER_WARP).bit_length() - 1
         self._parts: dict[tuple[int, ...], V] = {}
+        self._trip: tuple[V, Builder] | None = None
+        self._in_trip: dict[tuple[int, ...], V] = {}
+
+    def trip(self, number: V | None, builder: Builder) -> None:
+        """Which trip is written from here on; None: no longer one."""
+        self._trip = None if number is None else (number, builder)
+        self._in_trip = {}
+
+    def of_trip(self, columns: tuple[int, ...]) -> V:
+        """The XOR of the columns at the set bits of the trip's number."""
+        known = self._in_trip.get(columns)
+        if known is None:
+            assert self._trip is not None
+            number, builder = self._trip
+            known = self._in_trip[columns] = linear(builder, number, columns)
+        return known
 
     def part(self, bases: tuple[int, ...]) -> V:
-        """What a thread adds (by XOR) to a coordinate whose bases these are."""
+        """What a thread, and the trip, adds (by XOR) to a coordinate whose bases these are."""
+        if len(bases) > self._bits:
+            thread, trip = self.part(bases[: self._bits]), self.of_trip(bases[self._bits :])
+            assert self._trip is not None
+            return self._trip[1].xor(thread, trip)
         known = self._parts.get(bases)
         if known is None:
             known = self._parts[bases] = linear(self._entry, self._threads.thread, bases)

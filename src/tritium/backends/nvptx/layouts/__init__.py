@@ -11,13 +11,14 @@ from __future__ import annotations
 from . import f2, shapes
 from .banks import SharedAccess
 from .convert import Conversion, Rename, Scope, ThroughShared, cost, plan_conversion
-from .dims import BLOCK, LANE, OFFSET, PLACES, REGISTER, THREADS_PER_WARP, WARP, axes, axis
+from .dims import BLOCK, LANE, OFFSET, PLACES, REGISTER, THREADS_PER_WARP, TRIP, WARP, axes, axis
 from .draw import draw
 from .encodings import Blocked, Encoding, SharedAtoms, SharedRows, Sliced, fit
 from .extents import Extents, Holding, reshape_keeps_index
 from .linear import LinearLayout
 from .shuffle import Exchange, Round, Shuffle, crossing, plan_shuffle
 from .swizzle import Arrangement, optimal_shared
+from .trips import in_trips
 from .vectors import Vectors, global_vectors, split_offsets, vector_width, vectorise
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "PLACES",
     "REGISTER",
     "THREADS_PER_WARP",
+    "TRIP",
     "WARP",
     "Arrangement",
     "Blocked",
@@ -54,6 +56,7 @@ __all__ = [
     "f2",
     "fit",
     "global_vectors",
+    "in_trips",
     "optimal_shared",
     "plan_conversion",
     "plan_shuffle",

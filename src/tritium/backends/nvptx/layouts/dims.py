@@ -11,6 +11,9 @@ BLOCK = "block"
 OFFSET = "offset"
 """Position in shared memory, counted in elements."""
 
+TRIP = "trip"
+"""Which part of a thread's elements, where they are worked on one part after the other."""
+
 PLACES = (REGISTER, LANE, WARP, BLOCK)
 """Where a value is held, from the inside out: the register numbers one of a thread's elements, the
 block one of a cluster's thread blocks."""

@@ -1,0 +1,329 @@
+"""Tiles of more elements a thread than registers can hold: worked on in trips.
+
+Consecutive operations whose tiles take as many trips share a loop; each does one trip's elements.
+What was made in another loop is in the thread's local memory, and tiles of indices are computed
+anew. Reductions fold one trip after the other: the trips along their axis are an inner loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tritium.backends.common.rules import register_type
+from tritium.backends.emit import Builder, Loop, LType, V, array, const, i32, i64, memory_type, zero
+from tritium.diagnostics import InternalError
+from tritium.ir.core import Op, Value
+from tritium.ops import create, memory
+
+from .homes import Reduction
+from .layouts import LANE, REGISTER, TRIP, WARP, LinearLayout, in_trips, shapes
+from .layouts.trips import whole
+from .reductions import Fold, Part
+from .sources import MOVES, source_of
+from .values import Held
+
+if TYPE_CHECKING:
+    from .kernel import Writer
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """A tile in a thread's local memory, register by register."""
+
+    address: V
+    type: LType
+
+
+class Trips:
+    """The operations of one block that wait to be written in one loop, and what is in memory."""
+
+    def __init__(self, writer: Writer, around: Trips | None = None) -> None:
+        self.writer = writer
+        self._slots: dict[tuple[Value, LinearLayout], _Slot] = around._slots if around else {}
+        self._waiting: list[Op] = []
+
+    def inside(self) -> Trips:
+        """The same of a block inside of this one."""
+        return Trips(self.writer, self)
+
+    # Which operations share a loop.
+
+    def takes(self, op: Op) -> bool:
+        """Whether an operation is written in trips, which happens later; ends the loop before one
+        that doesn't fit into it."""
+        layout = self._layout(op)
+        if not in_trips(layout):
+            if not self._writes_nothing(op):
+                self.close()
+            return False
+        if self._waiting and not self._fits(op, layout):
+            self.close()
+        self._waiting.append(op)
+        return True
+
+    def _layout(self, op: Op) -> LinearLayout | None:
+        """The layout in which an operation works on its tiles."""
+        homes = self.writer.homes
+        if isinstance(op, (memory.Load, memory.Store)):
+            return homes.accesses[op].layout if op.pointer.shape else None
+        if isinstance(op, Reduction):
+            return homes.operands[op]
+        return homes.home.get(op.results[0]) if len(op.results) == 1 and not op.regions else None
+
+    def _writes_nothing(self, op: Op) -> bool:
+        if isinstance(op, create.Constant):
+            return True
+        return (
+            len(op.results) == 1
+            and bool(op.results[0].shape)
+            and not op.regions
+            and op.results[0] not in self.writer.homes.home
+        )
+
+    def _fits(self, op: Op, layout: LinearLayout | None) -> bool:
+        """Whether an operation may be done in the trips of those that are waiting."""
+        first = self._layout(self._waiting[0])
+        assert layout is not None
+        assert first is not None
+        if len(layout.bases(TRIP)) != len(first.bases(TRIP)):
+            return False
+        known = {self._along(each) for each in self._waiting if isinstance(each, Reduction)}
+        if isinstance(op, Reduction) and known - {self._along(op)}:
+            return False
+        if isinstance(op, (memory.Load, memory.Store)):
+            others = [x for x in self._waiting if isinstance(x, (memory.Load, memory.Store))]
+            if any(self.writer.order.may_meet(each, op) for each in others):
+                return False
+        wanted = layout
+        if isinstance(op, MOVES):
+            wanted = source_of(op, layout).layout
+        made = {result: each for each in self._waiting for result in each.results}
+        return all(self._is_there(x, wanted, made) for x in op.operands)
+
+    def _is_there(self, value: Value, layout: LinearLayout, made: dict[Value, Op]) -> bool:
+        """Whether a trip finds what it wants of a tile."""
+        pending = [(value, layout)]
+        seen = set()
+        while pending:
+            value, layout = pending.pop()
+            if (value, layout) in seen:
+                continue
+            seen.add((value, layout))
+            if value in made:
+                if isinstance(made[value], Reduction) or layout != self.writer.homes.home[value]:
+                    return False
+                continue
+            op = value.defining_op
+            if not value.shape or op is None or value in self.writer.homes.home:
+                continue
+            if isinstance(op, MOVES) and op.x.shape:
+                pending.append((op.x, source_of(op, layout).layout))
+            else:
+                pending += [(operand, layout) for operand in op.operands]
+        return True
+
+    def _along(self, op: Op) -> tuple[int, ...]:
+        """The bits of the trip that count along a reduction's axis."""
+        layout, axis = self.writer.homes.operands[op], op.attributes["axis"]
+        bases = enumerate(layout.bases(TRIP))
+        return tuple(bit for bit, basis in bases if layout.unpack(basis)[axis])
+
+    # Local memory.
+
+    def keep(self, value: Value, held: Held) -> None:
+        """Store what a trip, or all of them, has of a tile, for later loops."""
+        if in_trips(held.layout):
+            self.writer.elements.hold(held, value)
+        layout, columns = whole(held.layout)
+        slot = self._slot(value, layout)
+        for register, element in enumerate(held.registers):
+            stored = zero(slot.type) if element is None else element
+            self.writer.b.store(
+                stored, self._place(slot, register, columns), align=_size(slot.type)
+            )
+
+    def read(self, value: Value, layout: LinearLayout, register: int) -> V:
+        """What a register has of a tile in the trip that is being written."""
+        elements, b = self.writer.elements, self.writer.b
+        full, columns = whole(layout)
+        held = elements.held.get((value, full))
+        if held is not None and len(held.registers) == 1 and held.registers[0] is not None:
+            return held.registers[0]
+        slot = self._slot(value, full)
+        return b.load(slot.type, self._place(slot, register, columns), align=_size(slot.type))
+
+    def all_of(self, value: Value, layout: LinearLayout) -> list[V]:
+        """Every register of a tile in memory."""
+        slot, b = self._slot(value, layout), self.writer.b
+        return [
+            b.load(slot.type, self._place(slot, register, ()), align=_size(slot.type))
+            for register in range(layout.input_extent(REGISTER))
+        ]
+
+    def _slot(self, value: Value, layout: LinearLayout) -> _Slot:
+        slot = self._slots.get((value, layout))
+        if slot is None:
+            type_ = register_type(value.scalar)
+            held = array(memory_type(type_), layout.input_extent(REGISTER))
+            address = self.writer.b.alloca(held, align=max(4, _size(type_)))
+            slot = self._slots[value, layout] = _Slot(address, type_)
+        return slot
+
+    def _place(self, slot: _Slot, register: int, columns: Sequence[int]) -> V:
+        b, size = self.writer.b, _size(slot.type)
+        address = slot.address
+        if any(columns):
+            index = self.writer.positions.of_trip(tuple(columns))
+            index = b.xor(index, const(i32, register))
+            return b.gep(address, b.zext(b.mul(index, const(i32, size)), i64))
+        return b.gep(address, register * size)
+
+    # Loops.
+
+    def close(self) -> None:
+        """Write the loop of the operations that are waiting."""
+        ops, self._waiting = self._waiting, []
+        if ops:
+            # Operations that are written in the loop ask for nothing but what is there.
+            _Loop(self.writer, ops, self).write()
+
+
+def _size(type_: LType) -> int:
+    return 8 if type_.is_pointer else memory_type(type_).bits // 8
+
+
+class _Loop:
+    """The loop, or the two, in which some operations are done trip after trip."""
+
+    def __init__(self, writer: Writer, ops: Sequence[Op], trips: Trips) -> None:
+        self.writer = writer
+        self.ops = ops
+        self.trips = trips
+        self.reductions: list[Op] = [op for op in ops if isinstance(op, Reduction)]
+        layout = trips._layout(ops[0])
+        assert layout is not None
+        every = range(len(layout.bases(TRIP)))
+        along = trips._along(self.reductions[0]) if self.reductions else ()
+        self.inner = along
+        self.outer = tuple(bit for bit in every if bit not in along)
+        self.folds: dict[Op, Fold] = {
+            op: self._fold(op, writer.homes.operands[op]) for op in self.reductions
+        }
+
+    def _fold(self, op: Op, layout: LinearLayout) -> Fold:
+        return Fold(self.writer, op, [x.type for x in op.operands], layout)
+
+    def write(self) -> None:
+        """Write everything: the loops, and what is left of reductions after them."""
+        writer, elements = self.writer, self.writer.elements
+        scope, held = elements.scope, dict(elements.held)
+        entered = writer.b.block
+        loops: list[Loop] = []
+        starts = [value for op in self.reductions for value in self._start(op)]
+        if self.outer:
+            loops.append(writer.b.loop_open(const(i32, 0), const(i32, 1 << len(self.outer))))
+        scope.builder = Builder(entered)
+        writer.shared.loop_begins()
+        number = self._number(loops, self.outer)
+        if self.inner:
+            count = const(i32, 1 << len(self.inner))
+            inner = writer.b.loop_open(const(i32, 0), count, carried=starts)
+            here = writer.b.or_(number, self._number([inner], self.inner))
+            inner.next(self._body(here, inner.carried))
+            inner.close(writer.b)
+            ends = inner.results
+        else:
+            ends = self._body(number, starts)
+        if self.outer:
+            writer.positions.trip(number, writer.b)
+            for op in self.reductions:
+                self._keep_partial(op, self._own(op, ends))
+        for loop in loops:
+            loop.next([])
+            loop.close(writer.b)
+        writer.positions.trip(None, writer.b)
+        writer.shared.loop_ends()
+        elements.in_trip = {}
+        elements.held = held
+        scope.builder = writer.b
+        for op in self.reductions:
+            self._finish(op, self._own(op, ends))
+
+    def _number(self, loops: Sequence[Loop], bits: Sequence[int]) -> V:
+        """The bits of the trip that a loop counts, at their places."""
+        total = const(i32, 0)
+        b = self.writer.b
+        for loop in loops:
+            for position, bit in enumerate(bits):
+                part = b.and_(b.lshr(loop.index, const(i32, position)), const(i32, 1))
+                total = b.or_(total, b.shl(part, const(i32, bit)))
+        return total
+
+    def _body(self, number: V, carried: Sequence[V]) -> list[V]:
+        """One trip of all operations. Returns the partial results that are carried on."""
+        writer = self.writer
+        writer.positions.trip(number, Builder(writer.b.block))
+        writer.elements.in_trip = {}
+        made: list[V] = []
+        for op in self.ops:
+            if isinstance(op, Reduction):
+                made += self._step(op, self._own(op, carried))
+            else:
+                writer.op(op)
+        return made
+
+    # Reductions.
+
+    def _start(self, op: Op) -> list[V]:
+        parts = self.folds[op].start()
+        assert parts is not None
+        return [value for part in parts if part is not None for value in part.values]
+
+    def _own(self, op: Op, values: Sequence[V]) -> Sequence[V]:
+        """What is an operation's of the partial results of all: a value for each register."""
+        at = 0
+        for each in self.reductions:
+            count = len(self.folds[each].groups)
+            if each is op:
+                return values[at : at + count]
+            at += count
+        raise InternalError("a reduction that isn't in the loop")
+
+    def _step(self, op: Op, before: Sequence[V]) -> list[V]:
+        fold = self.folds[op]
+        tiles = [self.writer.elements.tile(x, fold.layout) for x in op.operands]
+        made = fold.step([Part([value]) for value in before], tiles)
+        return [value for part in made if part is not None for value in part.values]
+
+    def _ends_here(self, op: Op) -> bool:
+        """Whether no other thread has a part of a result."""
+        layout, axis = self.folds[op].layout, op.attributes["axis"]
+        threads = layout.bases(LANE) + layout.bases(WARP)
+        return not any(layout.unpack(basis)[axis] for basis in threads)
+
+    def _keep_partial(self, op: Op, values: Sequence[V]) -> None:
+        """What the trips along the axis gave of one part of the results goes to memory."""
+        fold, result = self.folds[op], op.results[0]
+        if self._ends_here(op):
+            values = [fold.combine.closed([value])[0] for value in values]
+        layout = shapes.slice_axis(fold.layout, op.attributes["axis"])
+        self.trips.keep(result, Held(result.type, layout, tuple(values)))
+
+    def _finish(self, op: Op, values: Sequence[V]) -> None:
+        """The results, from what is in registers or, of several parts, in memory."""
+        writer, result = self.writer, op.results[0]
+        layout = self.folds[op].layout
+        trips = layout.bases(TRIP)
+        kept = layout.with_bases(TRIP, [trips[bit] for bit in self.outer])
+        fold = self._fold(op, whole(kept)[0])
+        if self.outer:
+            if self._ends_here(op) and in_trips(writer.homes.home[result]):
+                return
+            values = self.trips.all_of(result, fold.result)
+            if self._ends_here(op):
+                writer.result(result, Held(result.type, fold.result, tuple(values)))
+                return
+        (made,) = fold.finish([Part([value]) for value in values])
+        writer.result(result, made)
