@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,6 +56,15 @@ def backwards(flags, out):
 
 
 @tritium.jit
+def past_the_caches(flags, out):
+    me = tl.program_id(0)
+    tl.store(flags + me, 1)
+    while tl.load(flags + 1 - me, cache_modifier=".cv") == 0:
+        pass
+    tl.store(out + me, 2)
+
+
+@tritium.jit
 def for_ever(flags, out):
     while tl.load(flags, volatile=True) == 0:
         pass
@@ -88,6 +98,15 @@ def test_each_waits_for_the_one_after(programs: int) -> None:
     flags, out = memory(programs)
     backwards[(programs,)](flags, out)
     np.testing.assert_array_equal(out, np.arange(programs))
+
+
+@pytest.mark.parametrize(
+    "kernel", [past_the_caches, past_the_caches.interpret], ids=["cpu", "interp"]
+)
+def test_loads_past_the_caches(kernel: Any) -> None:
+    flags, out = memory(2)
+    kernel[(2,)](flags, out)
+    assert (out == 2).all()
 
 
 def test_launches_at_the_same_time() -> None:

@@ -99,7 +99,7 @@ class Machine:
             client.after_load(self, op, addresses, mask, loaded)
         if op.results[0].scalar.is_ptr():
             self.memory.open()
-        if getattr(op, "volatile", False):
+        if getattr(op, "is_fresh", False):
             self.poll(addresses, loaded)
         return loaded
 

@@ -131,7 +131,7 @@ class Access:
             transposed = self._load_transposed(op, scalar, point)
             if transposed is not None:
                 return transposed
-            return self._load_all(scalar, pointer, op.volatile)
+            return self._load_all(scalar, pointer, op.is_fresh)
         return self._load_masked(op, scalar, pointer, mask, point)
 
     def _load_mask(self, op: memory.Load, pointer: Lanes, point: Point) -> Lanes:
@@ -157,7 +157,7 @@ class Access:
         if mask.v.integer == 1:
             b = p.builders[pointer.level]
             return uniform(
-                b.load(type_, pointer.v, align=size, volatile=op.volatile), pointer.level
+                b.load(type_, pointer.v, align=size, volatile=op.is_fresh), pointer.level
             )
         other = self._other(op, scalar, point)
         if not other.is_uniform:
@@ -178,7 +178,7 @@ class Access:
         before = b.block
         with b.when(mask.v, "masked"):
             type_, size = register_type(scalar), scalar.itemsize
-            loaded = b.load(type_, pointer.v, align=size, volatile=op.volatile)
+            loaded = b.load(type_, pointer.v, align=size, volatile=op.is_fresh)
             taken = b.block
         return uniform(b.phi(other.type, "", [(other, before), (loaded, taken)]), level)
 

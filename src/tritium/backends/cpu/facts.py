@@ -221,7 +221,7 @@ def is_generator(value: Value, cache: dict[Value, bool]) -> bool:
 def waits_in(loop: control.While) -> bool:
     """Whether a loop may wait for memory to change: it reads some for sure each time round."""
     return any(
-        isinstance(op, memory.Load) and op.volatile for part in loop.regions for op in part.walk()
+        isinstance(op, memory.Load) and op.is_fresh for part in loop.regions for op in part.walk()
     )
 
 

@@ -222,7 +222,7 @@ class Planner:
             if isinstance(op, dot.Dot):
                 for operand in op.operands:
                     self._keep(operand, "a dot reads it in blocks")
-            if isinstance(op, memory.Load) and op.volatile:
+            if isinstance(op, memory.Load) and op.is_fresh:
                 self._keep(op.result, "a volatile load happens once, in its place")
             if isinstance(op, control.Yield):
                 for operand in op.operands:
