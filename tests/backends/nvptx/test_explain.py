@@ -62,6 +62,13 @@ def test_reductions_say_where_they_happen() -> None:
     assert text(softmax()).count(wanted) == 2
 
 
+def test_large_tiles_are_worked_on_in_trips() -> None:
+    shown = text(softmax(65536))
+    assert "16 bytes at a time, 8 times a thread, in each of 16 trips" in shown
+    assert "A, 32 registers, in each of 16 trips" in shown
+    assert "32 registers in a thread, then 16 trips in a thread, then 32 lanes by shuffles" in shown
+
+
 def test_index_arithmetic_is_in_no_registers() -> None:
     assert "Computed wherever they are wanted: offs, mask" in text(softmax())
 

@@ -148,13 +148,13 @@ class _Table:
         layout = self.homes.operands[op]
         axis: int = op.attributes["axis"]
         parts = []
-        for name, how in ((REGISTER, "in a thread"), (LANE, "by shuffles"), (WARP, "")):
+        ways = {LANE: "by shuffles", WARP: "through shared memory"}
+        for name in dict.fromkeys((REGISTER, *layout.input_names[len(PLACES) :], LANE, WARP)):
             count = 1
             for basis in layout.bases(name):
                 count *= 2 if layout.unpack(basis)[axis] else 1
             if count > 1:
-                how = how or "through shared memory"
-                parts.append(f"{count} {name}s {how}")
+                parts.append(f"{count} {name}s {ways.get(name, 'in a thread')}")
         return self._letter(layout, op.operands[0].shape), ", then ".join(parts) or "nothing to do"
 
 
@@ -172,7 +172,7 @@ def _line(op: Op | None) -> str:
 def _further(layout: LinearLayout) -> str:
     """What a layout counts beside places: how often a thread goes through its registers."""
     others = [(name, len(bases)) for name, bases in layout.inputs if name not in PLACES and bases]
-    return "".join(f", in {1 << bits} {name}s" for name, bits in others)
+    return "".join(f", in each of {1 << bits} {name}s" for name, bits in others)
 
 
 def _name(value: Value) -> str:
