@@ -43,6 +43,8 @@ LONG = 0.02
 """The most work that a thread claims at once; signals are looked at so often."""
 SPIN = 50e-6
 """How long a worker waits awake where the grid before had come so soon after its predecessor."""
+PLACING = 5e-3
+"""How long workers keep the CPUs that a caller has allowed them, whoever wakes them."""
 PATIENCE = 2.0
 """How long programs may wait for some that can't be started before their launch fails."""
 _CALIBRATION = 5e-4
@@ -55,6 +57,7 @@ _LIMITS = {
     layout.Pool.SPIN: SPIN,
     layout.Pool.LONG: LONG,
     layout.Pool.PATIENCE: PATIENCE,
+    layout.Pool.PLACING: PLACING,
 }
 _ALIGNMENT = 64
 

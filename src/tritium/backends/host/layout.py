@@ -27,9 +27,9 @@ class Pool:
 
     ``OPEN`` has a bit for each slot whose grid may have programs left. ``TRAIN`` is 1 while grids
     follow each other closely, ``LAST`` when the last one ended. The times from ``TINY`` to
-    ``PATIENCE`` are doubles, in ticks: see ``runtime.pool``. ``STUCK`` raises the error of programs
-    that can't go on. ``CPUS`` is the set of CPUs that workers were last
-    allowed, nothing where they have those of the thread that started them.
+    ``PATIENCE``, and ``PLACING``, are doubles, in ticks: see ``runtime.pool``. ``STUCK`` raises the
+    error of programs that can't go on. ``CPUS`` is the set of CPUs that workers were last allowed,
+    at the time ``PLACED``; nothing where they have those of the thread that started them.
     """
 
     SEQUENCE, OPEN = 0, 8
@@ -38,7 +38,8 @@ class Pool:
     TINY, SHORT, WORTH_SHARING, WORTH_WAKING, SPIN, LONG, PATIENCE, STUCK = range(192, 256, 8)
     MUTEX, CONDITION = 256, 384
     CPUS, CPUS_SIZE = 512, 128
-    SLOTS = 640
+    PLACED, PLACING = 640, 648
+    SLOTS = 704
 
 
 class Slot:

@@ -3,14 +3,15 @@
 Schedulers may well put a thread that is woken on the CPU of the one that wakes it, though others
 are idle: where a virtual machine's idle CPU counts as not available, or where few CPUs are to be
 kept awake. The worker then waits for milliseconds behind the very thread that wants its help. So a
-caller that wakes workers allows them its own CPUs but the one that it runs on.
+caller that wakes workers allows them its own CPUs but the one that it runs on; where several
+callers take turns, now and then only.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tritium.backends.emit import Module, V, const, i32, i64, ptr, void
+from tritium.backends.emit import Module, V, const, double, i32, i64, ptr, void
 
 if TYPE_CHECKING:
     from tritium.backends.llvm import Target
@@ -29,7 +30,9 @@ def write(module: Module, target: Target) -> tuple[str, ...]:
     if "linux" not in target.triple:
         b.ret()
         return ()
-    out = b.new("out")
+    out, now = b.new("out"), b.now()
+    since = b.sitofp(b.sub(now, b.get(pool, Pool.PLACED)), double)
+    b.leave(b.fcmp("olt", since, b.get(pool, Pool.PLACING, double)), out)
     allowed, size = b.stack(_SIZE, "allowed"), const(i64, _SIZE)
     failed = b.call("sched_getaffinity", i32, (const(i32, 0), size, allowed))
     b.leave(b.icmp("ne", failed, const(i32, 0)), out, rarely=True)
@@ -41,17 +44,22 @@ def write(module: Module, target: Target) -> tuple[str, ...]:
     before = b.gep(pool, Pool.CPUS)
     some, differ = b.variable(const(i64, 0), "some"), b.variable(const(i64, 0), "differ")
     with b.loop(const(i64, 0), _WORDS) as loop:
-        now, then = (_word(b, base, loop.index) for base in (allowed, before))
-        some.set(b.or_(some.get(), now))
-        differ.set(b.or_(differ.get(), b.xor(now, then)))
+        word, then = (_word(b, base, loop.index) for base in (allowed, before))
+        some.set(b.or_(some.get(), word))
+        differ.set(b.or_(differ.get(), b.xor(word, then)))
     b.leave(b.icmp("eq", some.get(), const(i64, 0)), out, rarely=True)
     b.leave(b.icmp("eq", differ.get(), const(i64, 0)), out)
+    # The end of the process waits with the workers' end for this.
+    busy = b.atomic_rmw("xchg", b.gep(pool, Pool.GROWING), const(i32, 1), align=8)
+    b.leave(b.icmp("ne", busy, const(i32, 0)), out, rarely=True)
     b.memcpy(before, allowed, size, align=WORD)
+    b.put(pool, Pool.PLACED, now)
     first = b.gep(pool, Worker.FIRST)
     with b.loop(const(i64, 0), b.get_atomic(pool, Pool.WORKERS), name="w") as loop:
         worker = b.gep(first, b.mul(loop.index, const(i64, Worker.SIZE)))
         thread = b.get(worker, Worker.THREAD)
         b.call("pthread_setaffinity_np", i32, (thread, size, allowed))
+    b.put_atomic(pool, Pool.GROWING, const(i32, 0))
     b.br(out)
     b.goto(out)
     b.ret()

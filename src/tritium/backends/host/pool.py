@@ -242,6 +242,7 @@ def _grow(module: Module, target: Target, block: int, faults: tuple[int, ...]) -
     how = {0: 2, 1: 3}[block]
     b.call("pthread_sigmask", i32, (const(i32, how), before, const(ptr, 0)))
     b.memset(b.gep(pool, Pool.CPUS), const(i8, 0), const(i64, Pool.CPUS_SIZE), align=WORD)
+    b.put(pool, Pool.PLACED, const(i64, 0))
     b.put_atomic(pool, Pool.GROWING, const(i32, 0))
     b.br(quit_)
     b.goto(quit_)
