@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -181,6 +186,31 @@ def test_ctrl_c(programs: int) -> None:
     flags[0] = 1
     for_ever[(programs,)](flags, out)
     assert (out == 1).all()
+
+
+def test_a_process_ends_though_programs_wait(tmp_path: Path) -> None:
+    script = tmp_path / "waits.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import threading, time
+            import numpy as np
+            from tests.runtime.test_waiting import for_ever, memory
+
+            threading.Thread(target=for_ever[(5,)], args=memory(5), daemon=True).start()
+            time.sleep(1.0)
+            print("ends")
+            """
+        )
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path))},
+    )
+    assert (done.returncode, done.stdout) == (0, "ends\n"), done.stderr
 
 
 def test_nobody_waits_for_long_where_nobody_has_to() -> None:

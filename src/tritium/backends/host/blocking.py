@@ -149,6 +149,10 @@ def _look(module: Module, target: Target) -> None:
     with b.when(b.icmp("eq", b.get(waiter, Waiter.BLOCKED), const(i64, 0))):
         b.put(waiter, Waiter.BLOCKED, const(i64, 1))
         _count(b, slot, 1)
+    # At the end of the process nobody else comes to an end either.
+    over = b.icmp("ne", b.get_atomic(pool, Pool.STOP, i32), const(i32, 0))
+    with b.when(over, weights=(1, 2000)):
+        b.put_atomic(slot, Slot.ABORT, const(i32, 1), "seq_cst")
     b.call("relieve", void, (pool, slot))
     launch = b.get(waiter, Waiter.LAUNCH, ptr)
     b.leave(b.null(launch), out)
