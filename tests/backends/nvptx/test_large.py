@@ -199,7 +199,7 @@ def test_a_store_waits_for_all_trips_of_a_load() -> None:
 
 
 @emulated
-@pytest.mark.parametrize(("m", "n"), [(256, 256), (8, 8192)])
+@pytest.mark.parametrize(("m", "n"), [(256, 256), (8, 8192), (300, 200), (512, 512), (2, 65536)])
 def test_transpositions(m: int, n: int) -> None:
     x, out = array(m, n), np.zeros((n, m), np.float32)
     run(traced(transpose, **given("x", "out"), M=m, N=n), 4, x, out)
@@ -221,3 +221,23 @@ def test_ptx_is_short() -> None:
     ptx = compile_kernel(function, TARGET, num_warps=4, disjoint=True).ptx
     assert ptx.count("\n") < LINES
     assert "v4.b32" in ptx
+
+
+@DeviceFunction
+def both_ways(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
+    r, c = tl.arange(0, M), tl.arange(0, N)
+    x = tl.load(x_ptr + r[:, None] * N + c[None, :])
+    tl.store(out_ptr + c[:, None] * M + r[None, :], tl.trans(x * 2))
+    tl.store(x_ptr + r[:, None] * N + c[None, :], x - tl.max(x, 0)[None, :])
+
+
+@emulated
+@pytest.mark.parametrize("dtype", [float16, int8])
+@pytest.mark.parametrize(("m", "n", "num_warps"), [(256, 256, 2), (512, 200, 4), (128, 1024, 1)])
+def test_tiles_that_are_wanted_twice(dtype: DType, m: int, n: int, num_warps: int) -> None:
+    x, out = array(m, n, dtype=dtype.numpy), np.zeros((n, m), dtype.numpy)
+    before = x.copy()
+    function = traced(both_ways, **given("x", "out", dtype=dtype), M=m, N=n)
+    assert run(function, num_warps, x, out) < LINES
+    assert np.array_equal(out, before.T * 2)
+    assert np.array_equal(x, before - before.max(0))

@@ -26,6 +26,7 @@ from tritium.ops.shape import Broadcast
 from tritium.passes.facts import Facts
 
 from .access import is_shared_once
+from .chunks import is_plain
 from .coalesce import Access, AccessOp, accesses, default_layout
 from .dots import dot_home
 from .layouts import LinearLayout, in_trips, shapes
@@ -78,7 +79,7 @@ class Homes:
         )
         self.indexed: dict[Value, dict[LinearLayout, None]] = {}
         self.beyond = False
-        """Whether a tile that is worked on in trips has to be converted as a whole."""
+        """Whether a tile that is worked on in trips is wanted in a way that isn't."""
         self.home: dict[Value, LinearLayout] = {}
         self.wanted: dict[Value, list[LinearLayout]] = {}
         self.operands: dict[Op, LinearLayout] = {}
@@ -269,7 +270,7 @@ class _Demands:
         all_trips, own = whole(layout)[0], whole(home)[0]
         if all_trips != own:
             wanted = homes.wanted.setdefault(value, [])
-            homes.beyond |= in_trips(home)
+            homes.beyond |= in_trips(home) and not (is_plain(own) and is_plain(all_trips))
             if all_trips not in wanted:
                 wanted.append(all_trips)
         homes.indexed.setdefault(value, {})[all_trips] = None

@@ -15,8 +15,11 @@ from tritium.backends.common.rules import register_type
 from tritium.backends.emit import Builder, Loop, LType, V, array, const, i32, i64, memory_type, zero
 from tritium.diagnostics import InternalError
 from tritium.ir.core import Op, Value
+from tritium.ir.types import shaped
 from tritium.ops import create, memory
 
+from .chunks import chunks
+from .converts import convert
 from .homes import Reduction
 from .layouts import LANE, REGISTER, TRIP, WARP, LinearLayout, in_trips, shapes
 from .layouts.trips import whole
@@ -140,27 +143,29 @@ class Trips:
         slot = self._slot(value, layout)
         for register, element in enumerate(held.registers):
             stored = zero(slot.type) if element is None else element
-            self.writer.b.store(
-                stored, self._place(slot, register, columns), align=_size(slot.type)
-            )
+            self._store(slot, register, columns, stored)
 
     def read(self, value: Value, layout: LinearLayout, register: int) -> V:
         """What a register has of a tile in the trip that is being written."""
-        elements, b = self.writer.elements, self.writer.b
+        elements = self.writer.elements
         full, columns = whole(layout)
         held = elements.held.get((value, full))
         if held is not None and len(held.registers) == 1 and held.registers[0] is not None:
             return held.registers[0]
-        slot = self._slot(value, full)
-        return b.load(slot.type, self._place(slot, register, columns), align=_size(slot.type))
+        return self._load(self._slot(value, full), register, columns)
 
     def all_of(self, value: Value, layout: LinearLayout) -> list[V]:
         """Every register of a tile in memory."""
-        slot, b = self._slot(value, layout), self.writer.b
-        return [
-            b.load(slot.type, self._place(slot, register, ()), align=_size(slot.type))
-            for register in range(layout.input_extent(REGISTER))
-        ]
+        slot = self._slot(value, layout)
+        return [self._load(slot, each, ()) for each in range(layout.input_extent(REGISTER))]
+
+    def _load(self, slot: _Slot, register: int, columns: Sequence[int]) -> V:
+        place = self._place(slot, register, columns)
+        return self.writer.b.load(slot.type, place, align=_size(slot.type))
+
+    def _store(self, slot: _Slot, register: int, columns: Sequence[int], value: V) -> None:
+        place = self._place(slot, register, columns)
+        self.writer.b.store(value, place, align=_size(slot.type))
 
     def _slot(self, value: Value, layout: LinearLayout) -> _Slot:
         slot = self._slots.get((value, layout))
@@ -186,8 +191,37 @@ class Trips:
         """Write the loop of the operations that are waiting."""
         ops, self._waiting = self._waiting, []
         if ops:
-            # Operations that are written in the loop ask for nothing but what is there.
             _Loop(self.writer, ops, self).write()
+            for result in (result for op in ops for result in op.results):
+                self._convert(result)
+
+    def _convert(self, value: Value) -> None:
+        """A tile is converted in memory to where else it is wanted."""
+        homes = self.writer.homes
+        home = homes.home.get(value)
+        if home is None or not in_trips(home):
+            return
+        for layout in homes.wanted.get(value, ()):
+            self._move(value, whole(home)[0], layout)
+
+    def _move(self, value: Value, source: LinearLayout, target: LinearLayout) -> None:
+        writer, plan = self.writer, chunks(source, target)
+        b = writer.b
+        old, new = self._slot(value, source), self._slot(value, target)
+        loop = b.loop_open(const(i32, 0), const(i32, 1 << plan.bits))
+        writer.shared.loop_begins()
+        writer.positions.trip(loop.index, Builder(b.block))
+        type_ = shaped(value.scalar, plan.source.layout.shape)
+        found = [self._load(old, each, plan.source.columns) for each in plan.source.registers]
+        held = Held(type_, plan.source.layout, tuple(found))
+        moved = convert(writer, held, plan.target.layout)
+        for register, element in zip(plan.target.registers, moved.registers, strict=True):
+            assert element is not None
+            self._store(new, register, plan.target.columns, element)
+        writer.shared.loop_ends()
+        loop.next([])
+        loop.close(b)
+        writer.positions.trip(None, b)
 
 
 def _size(type_: LType) -> int:
@@ -225,7 +259,6 @@ class _Loop:
         if self.outer:
             loops.append(writer.b.loop_open(const(i32, 0), const(i32, 1 << len(self.outer))))
         scope.builder = Builder(entered)
-        writer.shared.loop_begins()
         number = self._number(loops, self.outer)
         if self.inner:
             count = const(i32, 1 << len(self.inner))
@@ -244,7 +277,6 @@ class _Loop:
             loop.next([])
             loop.close(writer.b)
         writer.positions.trip(None, writer.b)
-        writer.shared.loop_ends()
         elements.in_trip = {}
         elements.held = held
         scope.builder = writer.b
@@ -266,12 +298,14 @@ class _Loop:
         writer = self.writer
         writer.positions.trip(number, Builder(writer.b.block))
         writer.elements.in_trip = {}
+        writer.shared.loop_begins()
         made: list[V] = []
         for op in self.ops:
             if isinstance(op, Reduction):
                 made += self._step(op, self._own(op, carried))
             else:
                 writer.op(op)
+        writer.shared.loop_ends()
         return made
 
     # Reductions.
