@@ -90,6 +90,12 @@ def test_shared_memory_for_a_part_of_k_at_a_time(dtype: DType) -> None:
         assert kernel.writer.shared.total == (16 + 32) * size * depth
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 2), (1, 1, 8), (1, 3, 8), (2, 1, 16), (1, 2, 4)])
+def test_the_first_operand_may_be_smaller_than_an_access(shape: tuple[int, int, int]) -> None:
+    for dtype in (int8, float16, float32, float64):
+        check(case_of(dtype, *shape), 4)
+
+
 def test_operands_in_any_layout() -> None:
     for seed in range(12):
         case = case_of((float32, int8)[seed % 2], 13, 20, 9)

@@ -181,7 +181,8 @@ class DotWriter:
         rank = len(op.a.shape)
         depth = self._depth(a, b)
         self.a = Operand(a, rank - 2, rank - 1, self.dtype, depth, 0)
-        self.b = Operand(b, rank - 1, rank - 2, self.dtype, depth, self.a.bytes)
+        start = -(-self.a.bytes // VECTOR_BYTES) * VECTOR_BYTES
+        self.b = Operand(b, rank - 1, rank - 2, self.dtype, depth, start)
         self.depth = depth
 
     def _depth(self, a: Held, b: Held) -> int:
@@ -194,7 +195,7 @@ class DotWriter:
     def write(self, acc: Held | None) -> Held:
         """acc + a @ b."""
         total = self._start(acc)
-        size = self.a.bytes + self.b.bytes
+        size = self.b.start + self.b.bytes
         with self.writer.shared.scratch(size, 128) as scratch:
             for number in range(-(-self.extent // self.depth)):
                 scratch.stores()
