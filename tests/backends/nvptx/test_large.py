@@ -241,3 +241,37 @@ def test_tiles_that_are_wanted_twice(dtype: DType, m: int, n: int, num_warps: in
     assert run(function, num_warps, x, out) < LINES
     assert np.array_equal(out, before.T * 2)
     assert np.array_equal(x, before - before.max(0))
+
+
+@DeviceFunction
+def carried(x_ptr, out_ptr, rows, turns, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    low = tl.zeros([BLOCK], dtype=tl.float32)
+    high = tl.full([BLOCK], 1.0, dtype=tl.float32)
+    for row in tl.range(0, rows):
+        x = tl.load(x_ptr + row * BLOCK + offs)
+        if row > 1:
+            high = high + tl.max(x, 0)
+        low, high = high, low + x
+    while turns > 0:
+        low += 1
+        turns -= 1
+    tl.store(out_ptr + offs, low)
+    tl.store(out_ptr + BLOCK + offs, high)
+
+
+@emulated
+@pytest.mark.parametrize(("rows", "turns"), [(0, 0), (1, 2), (4, 1), (5, 0)])
+@pytest.mark.parametrize("num_warps", [2, 8])
+def test_what_loops_and_branches_carry(rows: int, turns: int, num_warps: int) -> None:
+    block = 40000
+    numbers = {name: number(int32, False) for name in ("rows", "turns")}
+    function = traced(carried, **given("x", "out"), **numbers, BLOCK=block)
+    x, out = array(5, block), array(2, block, seed=1)
+    assert run(function, num_warps, x, out, rows, turns) < LINES
+    low, high = np.zeros(block, np.float32), np.ones(block, np.float32)
+    for row in range(rows):
+        if row > 1:
+            high = high + x[row].max()
+        low, high = high, low + x[row]
+    assert np.array_equal(out, [low + turns, high])

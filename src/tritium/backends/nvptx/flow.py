@@ -12,7 +12,7 @@ from tritium.ir.core import Block, Value
 from tritium.ir.dtypes import DType
 from tritium.ops import control
 
-from .layouts import REGISTER, Holding, LinearLayout
+from .layouts import REGISTER, Holding, LinearLayout, in_trips
 from .positions import holdings
 from .values import Held
 
@@ -42,7 +42,7 @@ class Flow:
             for start, inner in ((then, op.then), (otherwise, op.otherwise)):
                 sides.begin()
                 writer.b.goto(start)
-                yielded = self._body(inner.block, homes, before)
+                yielded = self._body(inner.block, homes, before, op.results)
                 ends.append((yielded, writer.b.block))
                 writer.b.br(join)
         writer.b.goto(join)
@@ -50,7 +50,7 @@ class Flow:
             phis = self._phis(result, homes[number])
             for yielded, block in ends:
                 _feed(phis, yielded[number], block)
-            self._set(result, homes[number], phis)
+            self._set(result, homes[number], phis, result)
 
     # Loops.
 
@@ -64,6 +64,7 @@ class Flow:
         args = op.body.args[1:]
         homes = [self._home(argument) for argument in args]
         start = [self._values(*each) for each in zip(op.init, homes, strict=True)]
+        writer.trips.copy(op.init, args)
         body, done = (writer.function.block(n) for n in ("for", "for.done"))
         entered = b.block
         # A test before the loop, and one at its end: one jump an iteration.
@@ -75,7 +76,7 @@ class Flow:
         scalars[op.body.args[0]] = iv
         with writer.order.loop([op.body.block]):
             phis = self._start(args, homes, start, entered)
-            yielded = self._body(op.body.block, homes, before)
+            yielded = self._body(op.body.block, homes, before, args)
         again = b.icmp("ugt", left, by)
         left.add(b.sub(left, by), b.block)
         iv.add(b.add(iv, step), b.block)
@@ -88,7 +89,7 @@ class Flow:
             made = self._phis(result, homes[number])
             _feed(made, start[number], entered)
             _feed(made, yielded[number], ended)
-            self._set(result, homes[number], made)
+            self._set(result, homes[number], made, args[number])
 
     def _span(self, lower: V, upper: V, step: V, *, signed: bool) -> tuple[V, V, V]:
         """Whether a loop runs at all, how far it goes, and by how much each time, both unsigned:
@@ -119,6 +120,7 @@ class Flow:
         args, test_args = op.body.args, op.condition.args
         homes = [self._home(argument) for argument in args]
         start = [self._values(*each) for each in zip(op.init, homes, strict=True)]
+        writer.trips.copy(op.init, args)
         head, body, done = (writer.function.block(n) for n in ("while", "while.body", "while.done"))
         entered = writer.b.block
         before = Builder(entered)
@@ -126,26 +128,31 @@ class Flow:
         writer.b.goto(head)
         with writer.order.loop([op.condition.block, op.body.block]):
             phis = self._start(args, homes, start, entered)
-            for inner, home, phi in zip(test_args, homes, phis, strict=True):
-                self._set(inner, home, phi)
+            for number, inner in enumerate(test_args):
+                self._set(inner, homes[number], phis[number], args[number])
             ((condition,),) = self._body(op.condition.block, [None], before)
             assert condition is not None
             writer.b.cbr(condition, body, done)
             writer.b.goto(body)
-            yielded = self._body(op.body.block, homes, before)
+            yielded = self._body(op.body.block, homes, before, args)
         for phi, value in zip(phis, yielded, strict=True):
             _feed(phi, value, writer.b.block)
         writer.b.br(head)
         writer.b.goto(done)
-        for result, home, phi in zip(op.results, homes, phis, strict=True):
-            self._set(result, home, phi)
+        for number, result in enumerate(op.results):
+            self._set(result, homes[number], phis[number], args[number])
 
     # Bodies and what they carry.
 
     def _body(
-        self, block: Block, homes: Sequence[LinearLayout | None], outer: Builder
+        self,
+        block: Block,
+        homes: Sequence[LinearLayout | None],
+        outer: Builder,
+        targets: Sequence[Value] = (),
     ) -> list[Carried]:
-        """A region's block, written where the writer stands. Returns what it yields.
+        """A region's block, written where the writer stands. Returns what it yields; large tiles
+        of that go where ``targets`` are in memory.
 
         What it wants of enclosing blocks and isn't written yet goes where ``outer`` stands, before
         the loop or branch.
@@ -156,6 +163,8 @@ class Flow:
         elements.open(block, self.writer.b)
         values = self.writer.block(block)
         carried = [self._values(*each) for each in zip(values, homes, strict=True)]
+        if targets:
+            self.writer.trips.copy(values, targets)
         elements.close(block, around)
         around.builder = self.writer.b
         return carried
@@ -166,6 +175,8 @@ class Flow:
     def _values(self, value: Value, home: LinearLayout | None) -> Carried:
         if home is None:
             return [self.writer.scalars[value]]
+        if in_trips(home):
+            return []
         return list(self.writer.elements.tile(value, home).registers)
 
     def _phis(self, value: Value, home: LinearLayout | None) -> list[Phi | None]:
@@ -174,6 +185,8 @@ class Flow:
         b = self.writer.b
         if home is None:
             return [b.phi(type_, value.name)]
+        if in_trips(home):
+            return []
         kept = holdings(value.shape, home)
         return [
             None if kept[register] is Holding.PADDING else b.phi(type_)
@@ -192,12 +205,22 @@ class Flow:
         for argument, home, values in zip(args, homes, start, strict=True):
             phis = self._phis(argument, home)
             _feed(phis, values, entered)
-            self._set(argument, home, phis)
+            self._set(argument, home, phis, argument)
             made.append(phis)
         return made
 
-    def _set(self, value: Value, home: LinearLayout | None, registers: Sequence[V | None]) -> None:
+    def _set(
+        self,
+        value: Value,
+        home: LinearLayout | None,
+        registers: Sequence[V | None],
+        place: Value,
+    ) -> None:
+        """A carried value is there: in registers, or a large tile where ``place`` is in memory."""
         writer = self.writer
+        if in_trips(home):
+            writer.trips.same(value, place)
+            return
         if home is None:
             (only,) = registers
             assert only is not None

@@ -102,14 +102,11 @@ class Homes:
             return not (large and isinstance(op, memory.Load) and is_shared_once(op))
         if isinstance(op, Reduction):
             return not in_trips(self.operands[op]) or not isinstance(op, reduce.Reduce)
-        held = [*op.results, *(arg for region in op.regions for arg in region.args)]
-        flows = isinstance(op, (control.For, control.While, control.If))
         moves = isinstance(op, MOVES) and (op in self.operands or not op.result.shape)
-        if not (flows or moves or isinstance(op, dot.Dot)):
+        if not (moves or isinstance(op, dot.Dot)):
             return True
-        operands = () if flows else op.operands
-        layouts = [self.home.get(x) or self.usual(x.shape) for x in operands if x.shape]
-        return not any(map(in_trips, [*layouts, *map(self.home.get, held)]))
+        tiles = [x for x in (*op.operands, *op.results) if x.shape]
+        return not any(in_trips(self.home.get(x) or self.usual(x.shape)) for x in tiles)
 
     def is_held(self, value: Value) -> bool:
         """Whether a tile is in registers from where it is made on."""

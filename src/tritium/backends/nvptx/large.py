@@ -7,7 +7,8 @@ anew. Reductions fold one trip after the other: the trips along their axis are a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -185,6 +186,46 @@ class Trips:
             return b.gep(address, b.zext(b.mul(index, const(i32, size)), i64))
         return b.gep(address, register * size)
 
+    # What control flow carries.
+
+    def copy(self, sources: Sequence[Value], targets: Sequence[Value]) -> None:
+        """Give tiles that are in memory new contents, all at once."""
+        homes = self.writer.homes.home
+        pairs: dict[int, list[tuple[Value, Value]]] = {}
+        for source, target in zip(sources, targets, strict=True):
+            if in_trips(homes.get(target)):
+                pairs.setdefault(len(homes[target].bases(TRIP)), []).append((source, target))
+        for bits, found in pairs.items():
+            with self._each(bits):
+                tiles = [self.writer.elements.tile(x, homes[target]) for x, target in found]
+                for tile, (_, target) in zip(tiles, found, strict=True):
+                    self.keep(target, tile)
+
+    def same(self, new: Value, old: Value) -> None:
+        """A tile in memory has a further name from here on."""
+        layout = whole(self.writer.homes.home[old])[0]
+        self._slots[new, layout] = self._slot(old, layout)
+        self.converted(new)
+
+    @contextmanager
+    def _each(self, bits: int) -> Iterator[V]:
+        """A loop over trips, or chunks; yields their number."""
+        writer, elements = self.writer, self.writer.elements
+        scope, held, b = elements.scope, dict(elements.held), writer.b
+        entered = b.block
+        loop = b.loop_open(const(i32, 0), const(i32, 1 << bits))
+        scope.builder = Builder(entered)
+        writer.shared.loop_begins()
+        writer.positions.trip(loop.index, Builder(b.block))
+        elements.in_trip = {}
+        yield loop.index
+        writer.shared.loop_ends()
+        loop.next([])
+        loop.close(b)
+        writer.positions.trip(None, b)
+        elements.in_trip, elements.held = {}, held
+        scope.builder = b
+
     # Loops.
 
     def close(self) -> None:
@@ -193,9 +234,9 @@ class Trips:
         if ops:
             _Loop(self.writer, ops, self).write()
             for result in (result for op in ops for result in op.results):
-                self._convert(result)
+                self.converted(result)
 
-    def _convert(self, value: Value) -> None:
+    def converted(self, value: Value) -> None:
         """A tile is converted in memory to where else it is wanted."""
         homes = self.writer.homes
         home = homes.home.get(value)
@@ -205,23 +246,16 @@ class Trips:
             self._move(value, whole(home)[0], layout)
 
     def _move(self, value: Value, source: LinearLayout, target: LinearLayout) -> None:
-        writer, plan = self.writer, chunks(source, target)
-        b = writer.b
+        plan = chunks(source, target)
         old, new = self._slot(value, source), self._slot(value, target)
-        loop = b.loop_open(const(i32, 0), const(i32, 1 << plan.bits))
-        writer.shared.loop_begins()
-        writer.positions.trip(loop.index, Builder(b.block))
-        type_ = shaped(value.scalar, plan.source.layout.shape)
-        found = [self._load(old, each, plan.source.columns) for each in plan.source.registers]
-        held = Held(type_, plan.source.layout, tuple(found))
-        moved = convert(writer, held, plan.target.layout)
-        for register, element in zip(plan.target.registers, moved.registers, strict=True):
-            assert element is not None
-            self._store(new, register, plan.target.columns, element)
-        writer.shared.loop_ends()
-        loop.next([])
-        loop.close(b)
-        writer.positions.trip(None, b)
+        with self._each(plan.bits):
+            type_ = shaped(value.scalar, plan.source.layout.shape)
+            found = [self._load(old, each, plan.source.columns) for each in plan.source.registers]
+            held = Held(type_, plan.source.layout, tuple(found))
+            moved = convert(self.writer, held, plan.target.layout)
+            for register, element in zip(plan.target.registers, moved.registers, strict=True):
+                assert element is not None
+                self._store(new, register, plan.target.columns, element)
 
 
 def _size(type_: LType) -> int:
