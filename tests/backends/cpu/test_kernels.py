@@ -345,3 +345,28 @@ def test_a_sum_in_the_documented_order() -> None:
         partials = partials[:half] + partials[half : 2 * half]
     assert result["out_ptr"][0] == partials[0]
     assert result["out_ptr"][0] != np.sum(x, dtype=np.float64)
+
+
+# ---- minima and maxima ---------------------------------------------------------------------------
+
+
+@jit
+def number_of_two(x_ptr, y_ptr, out_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs)
+    y = tl.load(y_ptr + offs).to(x.dtype)
+    tl.store(out_ptr + offs, tl.maximum(x, y))
+    tl.store(out_ptr + BLOCK + offs, tl.minimum(y, x))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("block", [1, 17])
+def test_the_larger_of_nan_and_an_integer_is_the_integer(block: int, dtype: type) -> None:
+    """LLVM sees that one of the operands is no NaN."""
+    x = np.array([np.nan, -0.0, 2, np.inf, 5] * 4, dtype)
+    given = {"x_ptr": x, "y_ptr": np.full(20, 3, np.int32), "out_ptr": np.zeros(2 * block, dtype)}
+    given["BLOCK"] = block
+    want = run_eager(number_of_two, given, (1,))["out_ptr"]
+    assert not np.isnan(want).any()
+    for cpu in map(cpu_of, CPUS):
+        assert same(run_cpu(number_of_two, given, (1,), cpu=cpu)[0]["out_ptr"], want)

@@ -219,6 +219,23 @@ def _extremum(name: str, dtype: DType) -> Body:
     return body
 
 
+def _number(larger: bool) -> Body:
+    """A number rather than NaN. With AVX-512, LLVM 22 gives NaN where it sees that one is none."""
+
+    def body(b: Builder, args: Sequence[V]) -> V:
+        x, y = args
+        bits = [b.as_int(each) for each in args]
+        # Of equal values the signs decide: they are zeros, or the same.
+        equal = b.as_float(b.and_(*bits) if larger else b.or_(*bits), x.type)
+        first = b.fcmp("ogt" if larger else "olt", x, y)
+        second = b.fcmp("olt" if larger else "ogt", x, y)
+        picked = b.select(first, x, b.select(second, y, equal))
+        picked = b.select(b.fcmp("uno", y, y), x, picked)
+        return b.select(b.fcmp("uno", x, x), y, picked)
+
+    return body
+
+
 def _shift_pair(b: Builder, args: Sequence[V]) -> V:
     selector, result = args[2], zero(i32)
     source = b.or_(b.shl(b.zext(args[1], i64), const(i64, 32)), b.zext(args[0], i64))
@@ -280,6 +297,9 @@ def definitions() -> dict[str, tuple[LType, tuple[LType, ...], Body]]:
             body = _to_int("u" not in kind, 64 if "ll" in kind else 32)
             result = i64 if "ll" in kind else i32
             table[f"nvvm.{prefix}2{kind}.rz"] = (result, (source,), body)
+    for larger, name in ((True, "maximumnum"), (False, "minimumnum")):
+        for type_, suffix in ((F, "f32"), (D, "f64")):
+            table[f"{name}.{suffix}"] = (type_, (type_, type_), _number(larger))
     for name in ("maximum", "minimum", "maximumnum", "minimumnum", "maxnum", "minnum"):
         # The host leaves the order of zeros open for the last two; PTX doesn't.
         exact = name.replace("maxnum", "maximumnum").replace("minnum", "minimumnum")

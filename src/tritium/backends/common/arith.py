@@ -18,7 +18,6 @@ from tritium.backends.emit import (
     float_,
     i32,
     i64,
-    like,
     zero,
 )
 from tritium.ir.core import Value
@@ -216,6 +215,9 @@ def _extremum(
         return b.umax(x, y) if larger else b.umin(x, y)
     if dtype.bits < 32:
         return _narrow_extremum(lowering, dtype, x, y, larger=larger, propagate_nan=propagate_nan)
+    if not propagate_nan and not x.type.is_vector and lowering.target.architecture == "x86_64":
+        # LLVM gives NaN with AVX-512 where it sees that one of two scalars is none (LLVM 22).
+        return _chosen(b, x, y, (x, y), larger=larger, propagate_nan=False)
     name = "maximum" if larger else "minimum"
     return b.intrinsic(name if propagate_nan else f"{name}num", (x, y), pure=True)
 
@@ -224,10 +226,18 @@ def _narrow_extremum(
     lowering: Lowering, dtype: DType, x: V, y: V, *, larger: bool, propagate_nan: bool
 ) -> V:
     """One of two narrow floats, as it is: rounding it back would change infinities of fp8e5."""
-    b = lowering.b
     wide_x, wide_y = (convert(lowering, each, dtype, float32) for each in (x, y))
+    wide = (wide_x, wide_y)
+    return _chosen(lowering.b, x, y, wide, larger=larger, propagate_nan=propagate_nan)
+
+
+def _chosen(
+    b: Builder, x: V, y: V, numbers: tuple[V, V], *, larger: bool, propagate_nan: bool
+) -> V:
+    """One of two values by their ``numbers``."""
+    wide_x, wide_y = numbers
     takes_y = b.fcmp("olt" if larger else "ogt", wide_x, wide_y)
-    zero_bits = zero(like(wide_x.type, i32))
+    zero_bits = zero(b.as_int(wide_x).type)
     # Of equal values the signs decide: they are zeros, or the same.
     sign = b.icmp("slt", b.as_int(wide_x if larger else wide_y), zero_bits)
     takes_y = b.or_(takes_y, b.and_(b.fcmp("oeq", wide_x, wide_y), sign))
