@@ -15,7 +15,7 @@ from tritium.ir import Block, Function, Op, Region, Value
 from tritium.ir.dtypes import DType, float32, int1, int8, int32, int64, uint8, uint32
 from tritium.ir.types import PointerType, TileType
 from tritium.ops import arith, cast, compare, control, create, hints, logic, memory, select, shape
-from tritium.passes.facts import Fact, Facts
+from tritium.passes.facts import Axis, Fact, Facts
 from tritium.passes.structure import create as make
 
 DTYPES = (int8, uint8, int32, uint32, int64)
@@ -250,6 +250,31 @@ def test_what_a_loop_carries(step: int, group: int) -> None:
     assert fact.axes[0].contiguity(1) == group
     assert fact.axes[0].start == {16: 16, 1: 1, 0: 1 << 62}[step]
     assert fact.range == ((0, 63) if step == 0 else (-(2**31), 2**31 - 1))
+
+
+def test_comparisons_with_0_see_where_narrow_integers_wrap() -> None:
+    function = Function("f", [])
+    lanes = make(create.Arange, loc=None, start=0, end=512)
+    narrow = make(cast.Convert, loc=None, x=lanes.result, dtype=int8)
+    zero = make(create.Constant, loc=None, value=0, dtype=int8)
+    splat = make(create.Splat, loc=None, x=zero.result, shape=(512,))
+    mask = make(compare.Lt, loc=None, x=narrow.result, y=splat.result)
+    for op in (lanes, narrow, zero, splat, mask):
+        function.body.block.append(op)
+    assert Facts(function).of(mask.result).axes[0].constancy == 128
+
+
+def test_elements_that_are_apart() -> None:
+    facts, values = _row(1)
+    pointer = facts.of(values["pointer"])
+    assert pointer.is_apart((64,), 4)
+    assert not pointer.is_apart((64,), 8)
+    rows = Fact((Axis(4, 256, 4), Axis(64, 4, 4)), 4, None)
+    assert rows.is_apart((4, 64), 4)
+    assert not rows.is_apart((4, 128), 4)
+    assert not Fact((Axis(4, 128, 4), Axis(64, 4, 4)), 4, None).is_apart((4, 64), 4)
+    assert not Fact((Axis(64, 0, 4),), 4, None).is_apart((64,), 4)
+    assert Fact((Axis(1, 0, 4),), 4, None).is_apart((1,), 4)
 
 
 # ---- promises ------------------------------------------------------------------------------------

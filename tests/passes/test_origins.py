@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritium.ir import parse_function
-from tritium.passes.origins import written_parameters
+from tritium.passes.origins import stores_by_address, written_parameters
 
 HEAD = "func @f(%a: *i32, %b: *i32, %c: *i32, %n: i32, %big: i64) ({\n"
 CONSTANTS = """
@@ -70,3 +70,16 @@ PROGRAMS = {
 def test_written_parameters(body: str, expected: set[int]) -> None:
     function = parse_function(f"{HEAD}{CONSTANTS}{body}\n  control.return\n}})")
     assert written_parameters(function) == expected
+
+
+LOADED = "%t = cast.bitcast %a {dtype = **i32} : **i32\n%q = memory.load %t, _, _ : *i32\n"
+
+
+def test_stores_by_address() -> None:
+    def answer(body: str) -> bool:
+        return stores_by_address(parse_function(f"{HEAD}{CONSTANTS}{body}\n  control.return\n}})"))
+
+    found = {name for name, (body, _) in PROGRAMS.items() if answer(body)}
+    assert found == {"through an integer"}
+    assert answer(f"{LOADED}%p = memory.offset %q, %n : *i32\nmemory.store %p, %n, _")
+    assert not answer(f"{LOADED}%x = memory.load %q, _, _ : i32\nmemory.store %b, %x, _")

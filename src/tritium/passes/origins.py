@@ -69,6 +69,22 @@ def written_parameters(function: Function) -> frozenset[int]:
     )
 
 
+def stores_by_address(function: Function) -> bool:
+    """Whether a store may go through a pointer that was loaded, or made of an integer.
+
+    Such a pointer may lead into the memory of any parameter.
+    """
+    stores: list[Any] = [op for op in function.walk() if op.effects & WRITES]
+    return any(map(_is_address, _sources(op.pointer for op in stores)))
+
+
+def _is_address(value: Value) -> bool:
+    op = value.defining_op
+    if not value.scalar.is_ptr():
+        return False
+    return isinstance(op, Load) or (isinstance(op, Bitcast) and not op.x.scalar.is_ptr())
+
+
 def _sources(values: Iterable[Value]) -> set[Value]:
     """Everything that ``values`` are computed from, not looking through memory."""
     found: set[Value] = set()

@@ -90,6 +90,20 @@ def in_place(x_ptr, n, BLOCK: tl.constexpr):
 
 
 @DeviceFunction
+def folded(x_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK) & (BLOCK // 2 - 1)
+    tl.store(x_ptr + offs, tl.load(x_ptr + offs) + 1)
+
+
+@DeviceFunction
+def through_a_table(table_ptr, x_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    p = tl.load(table_ptr).to(tl.pointer_type(tl.float32))
+    tl.store(p + offs, tl.load(x_ptr + offs) + 1)
+    tl.store(p + offs + BLOCK, tl.load(x_ptr + offs))
+
+
+@DeviceFunction
 def neighbours(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offs = tl.arange(0, BLOCK)
     tl.store(x_ptr + offs, tl.load(x_ptr + offs) * 2)

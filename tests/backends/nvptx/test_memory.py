@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import tests.backends.nvptx.emulator as emu
+from tests.backends.nvptx import kernels
 from tests.backends.nvptx.kernels import number, pointer, traced
 from tests.backends.nvptx.kernels import ptxas_or_skip as assembler
 
@@ -224,3 +225,16 @@ def test_accesses_of_all_kinds_keep_their_order(cache: str) -> None:
             [x.ctypes.data, out.ctypes.data], seed=seed
         )
         assert np.array_equal(out, [1, *range(1, 8)])
+
+
+def test_threads_wait_where_several_elements_are_one_place() -> None:
+    for kernel, waits in ((kernels.folded, 1), (kernels.in_place, 0)):
+        ptx = compiled(traced(kernel, x_ptr=pointer(), n=number(), BLOCK=256))
+        assert ptx.count("bar.sync") == waits
+
+
+def test_what_may_be_stored_to_by_an_address_from_memory_is_not_constant() -> None:
+    given = {"table_ptr": pointer(int64), "x_ptr": pointer(), "n": number()}
+    ptx = compiled(traced(kernels.through_a_table, **given, BLOCK=256))
+    assert instructions(ptx, "ld") == {"ld.global.b64", "ld.global.v2.b32"}
+    assert ptx.count("ld.global.v2.b32") == 2

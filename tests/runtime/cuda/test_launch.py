@@ -643,6 +643,14 @@ def test_the_interpreter_works_on_copies(fake: Fake) -> None:
     assert fake.driver.launches == []
 
 
+def test_storages_side_by_side_have_copies_of_their_own(fake: Fake) -> None:
+    base = np.arange(200, dtype=np.float32)
+    x, out = torch.from_numpy(base[:100]), torch.from_numpy(base[100:])
+    tritium.jit(add).interpret[(4,)](x, x, out, 100, BLOCK=32)
+    assert (base[100:] == 2 * np.arange(100)).all()
+    assert fake.driver.log.count("cuMemcpyDtoH_v2") == 2
+
+
 def test_copies_show_what_was_written_before_an_error(fake: Fake) -> None:
     @tritium.jit
     def failing(out):

@@ -56,7 +56,7 @@ def load_words(writer: Writer, op: memory.Load, type_: LType, address: V) -> V:
         return b.load(type_, address, align=bytes_, invariant=constant)
     marks, policy = said
     words = _words(type_)
-    if constant and op.cache not in ("cg", "cv"):
+    if constant and op.cache != "cg":
         # ptxas takes cg with nc too, and makes of it what goes through L1.
         marks = _constant(marks)
     targets = ", ".join(f"${number}" for number in range(words.registers))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tritium.ir.core import Block
+from tritium.ir.types import element
 from tritium.ops import memory
 from tritium.passes.origins import root
 
@@ -124,8 +125,11 @@ class Order:
 
     def _own(self, left: AccessOp, right: AccessOp) -> bool:
         """Whether each thread meets only its own accesses, both being of one tile of pointers."""
-        accesses = self.writer.homes.accesses
-        if not left.pointer.shape or accesses[left].layout != accesses[right].layout:
+        homes, pointer = self.writer.homes, left.pointer
+        if not pointer.shape or homes.accesses[left].layout != homes.accesses[right].layout:
             return False
-        layout = accesses[left].layout
-        return not (layout.copies(LANE) or layout.copies(WARP))
+        layout = homes.accesses[left].layout
+        if layout.copies(LANE) or layout.copies(WARP):
+            return False
+        size = element(pointer.type).itemsize
+        return homes.facts.of(pointer).is_apart(pointer.shape, size)

@@ -11,7 +11,7 @@ from tritium.ir.core import Block, Function, Op, Region, Value
 from tritium.ir.dtypes import Type
 from tritium.ir.types import element
 from tritium.ops import control, create, dot, hints, memory, program
-from tritium.passes.origins import root, written_parameters
+from tritium.passes.origins import root, stores_by_address, written_parameters
 
 from .converts import by_index, convert
 from .dots import dot as write_dot
@@ -79,7 +79,7 @@ class Writer:
         self.trips = Trips(self)
         self.scalars: dict[Value, V] = {}
         written = {source.params[number].value for number in written_parameters(source)}
-        self._written = written if disjoint else None
+        self._written = written if disjoint and not stores_by_address(source) else None
         for param, given in zip(source.params, self.function.params):
             made = self.b.addrspacecast(given, pointer()) if param.type.is_ptr() else given
             self.scalars[param.value] = made
@@ -249,7 +249,7 @@ class Writer:
         origin = root(op.pointer)
         return (
             self._written is not None
-            and not op.volatile
+            and not op.is_fresh
             and origin is not None
             and origin not in self._written
         )

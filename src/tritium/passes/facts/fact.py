@@ -89,6 +89,18 @@ class Fact(NamedTuple):
         """Whether every element is an integer from ``low`` to ``high``."""
         return self.range is not None and low <= self.range[0] and self.range[1] <= high
 
+    def is_apart(self, extents: Sequence[int], size: int) -> bool:
+        """Whether no two elements of ``size`` bytes overlap to which a tile of pointers leads."""
+        long = [(axis, extent) for axis, extent in zip(self.axes, extents) if extent > 1]
+        if any(axis.group < extent for axis, extent in long):
+            return False
+        reach = size
+        for stride, extent in sorted((abs(axis.stride), extent) for axis, extent in long):
+            if stride < reach:
+                return False
+            reach += stride * (extent - 1)
+        return reach < ANY
+
 
 def type_range(type: Type) -> Range | None:
     """The integers of a scalar type; None for pointers and floats."""

@@ -9,6 +9,7 @@ from tritium.ir.core import Op
 from tritium.ir.dtypes import DType, Type, int1
 from tritium.ir.types import element
 from tritium.ops import arith, cast, compare, create, hints, logic, memory, program, select, shape
+from tritium.ops.elementwise import Elementwise
 
 from .fact import (
     ANY,
@@ -30,7 +31,8 @@ from .fact import (
 Rule = Callable[[Any, Sequence[Fact]], Fact]
 
 RULES: dict[type[Op], Rule] = {}
-"""Rules by class of operation; without one a result is equal where all operands are."""
+"""Rules by class of operation; without one an elementwise result is equal where all operands are,
+and of another nothing is known."""
 
 MOST_PROGRAMS = 2**31 - 1
 """The largest extent of a grid (CUDA C++ Programming Guide, "Technical Specifications")."""
@@ -51,8 +53,7 @@ def fact_of(op: Op, operands: Sequence[Fact]) -> Fact:
     made = RULES.get(type(op))
     if made is not None:
         return made(op, operands)
-    pointwise = bool(operands) and all(len(each.axes) == len(type_.shape) for each in operands)
-    if not pointwise or op.family in ("reduce", "dot"):
+    if not isinstance(op, Elementwise):
         return unknown(type_)
     return same_everywhere(type_, operands, 1, type_range(type_))
 
@@ -357,14 +358,18 @@ def _(op: compare.Comparison, operands: Sequence[Fact]) -> Fact:
     if x.range is None or y.range is None:
         return same_everywhere(op.result.type, operands, 1, (0, 1))
     axes = []
+    # Longer groups may wrap, from the largest number to the smallest.
+    longest = 1 << (op.x.scalar.primitive_bitwidth - 1)
     for number in range(len(x.axes)):
         a, b = x.axes[number], y.axes[number]
         group = min(a.constancy, b.constancy)
         # v < n and v >= n don't change between multiples of what divides n.
         if isinstance(op, (compare.Lt, compare.Ge)):
-            group = max(group, a.within(b.constancy).inside_blocks(_block(b)).group)
+            limit = min(_block(b), longest)
+            group = max(group, a.within(b.constancy).inside_blocks(limit).group)
         if isinstance(op, (compare.Gt, compare.Le)):
-            group = max(group, b.within(a.constancy).inside_blocks(_block(a)).group)
+            limit = min(_block(a), longest)
+            group = max(group, b.within(a.constancy).inside_blocks(limit).group)
         axes.append(Axis(group, 0, 1))
     return Fact(tuple(axes), 1, (0, 1))
 

@@ -110,8 +110,10 @@ def on_host(
         copies = [Copy(device, low, high) for low, high in spans]
 
         def copied(array: ArrayArgument) -> ArrayArgument:
+            # Where a storage ends another one may begin: the first byte tells whose an address is.
+            place = array.low if array.bounded else array.address
             for each in copies:
-                if each.low <= array.address <= each.high:
+                if each.low <= place < each.high:
                     moved = each.address - each.low
                     low, high = each.address, each.address + each.high - each.low
                     return array._replace(address=array.address + moved, low=low, high=high)
