@@ -119,6 +119,16 @@ def every_iteration(x_ptr, n, BLOCK: tl.constexpr):
 
 
 @DeviceFunction
+def until(flag_ptr, x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    count = 0
+    while tl.load(flag_ptr, volatile=True) + count < n:
+        tl.store(x_ptr + offs + 1, tl.load(x_ptr + offs))
+        count += 1
+    tl.store(out_ptr + offs, tl.load(flag_ptr + 1, volatile=True))
+
+
+@DeviceFunction
 def one_for_all(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     first = tl.load(x_ptr)
     tl.store(x_ptr, first + 1)

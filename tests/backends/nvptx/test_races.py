@@ -52,7 +52,7 @@ def test_random_programs(num_warps: int, record_property: Callable[[str, object]
     assert problems == []
 
 
-SMALL = {"in_place": 0, "neighbours": 1, "every_iteration": 1, "one_for_all": 2}
+SMALL = {"in_place": 0, "neighbours": 1, "every_iteration": 1, "one_for_all": 2, "until": 2}
 """Kernels, and how often a block waits in them at least."""
 
 

@@ -28,6 +28,9 @@ BYTES = 8
 
 @dataclass
 class Loop:
+    """``head`` runs once more than ``body``: the loop is left between them."""
+
+    head: list[Any] = field(default_factory=list)
     body: list[Any] = field(default_factory=list)
 
 
@@ -71,8 +74,12 @@ class Program:
     def loop(self, depth: int) -> None:
         outer, made = self.here, Loop()
         outer.append(made)
-        self.here = made.body
         self.waits.loop_begins()
+        if self.random.random() < 0.5:
+            self.here = made.head
+            self.write(3, depth + 1)
+            self.waits.loop_leaves()
+        self.here = made.body
         self.write(4, depth + 1)
         self.waits.loop_ends()
         self.here = outer
@@ -97,7 +104,8 @@ def executed(steps: list[Any], random: Random) -> list[Access | Scope]:
     for step in steps:
         if isinstance(step, Loop):
             for _ in range(random.randrange(4)):
-                trace += executed(step.body, random)
+                trace += executed(step.head, random) + executed(step.body, random)
+            trace += executed(step.head, random)
         elif isinstance(step, Branch):
             trace += executed(random.choice(step.sides), random)
         else:
@@ -187,6 +195,18 @@ def test_a_loop_that_stores_what_it_loaded_waits_at_its_end() -> None:
         program.append(stores)
     waits.loop_ends()
     assert program == [True, Scope.BLOCK, False, Scope.BLOCK]
+
+
+def test_what_a_condition_touched_last_is_pending_after_the_loop() -> None:
+    program: list[Any] = []
+    waits = Waits(program.append)
+    waits.loop_begins()
+    waits.access(Access(0, 4, False))
+    waits.loop_leaves()
+    waits.block()
+    waits.loop_ends()
+    waits.access(Access(0, 4, True))
+    assert program == [Scope.BLOCK] * 2
 
 
 def test_a_loop_whose_iterations_wait_first_does_not_wait_at_its_end() -> None:

@@ -132,6 +132,7 @@ class Flow:
                 self._set(inner, homes[number], phis[number], args[number])
             ((condition,),) = self._body(op.condition.block, [None], before)
             assert condition is not None
+            writer.shared.loop_leaves()
             writer.b.cbr(condition, body, done)
             writer.b.goto(body)
             yielded = self._body(op.body.block, homes, before, args)

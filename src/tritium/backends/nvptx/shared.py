@@ -93,6 +93,7 @@ class SharedMemory:
         self._live: list[Scratch] = []
         self._count = 0
         self.loop_begins = self.waits.loop_begins
+        self.loop_leaves = self.waits.loop_leaves
         self.loop_ends = self.waits.loop_ends
         self.branch_begins = self.waits.branch_begins
         self.side_begins = self.waits.side_begins

@@ -73,6 +73,7 @@ class Waits:
         self._exposed: list[list[Access]] = []
         """For each open loop, what is accessed before its body waits for the block."""
         self._loops: list[_State] = []
+        """For each open loop, what is pending where it is left before its body's end."""
         self._branches: list[_Branch] = []
 
     @property
@@ -107,10 +108,17 @@ class Waits:
     # Loops.
 
     def loop_begins(self) -> None:
-        """A loop's body starts; what comes before it stays pending."""
+        """A loop's body starts; what comes before it stays pending. Unless ``loop_leaves`` says
+        otherwise there may be no iteration at all."""
         self._loops.append(self._state.copy())
         self._state.through.append(True)
         self._exposed.append([])
+
+    def loop_leaves(self) -> None:
+        """In each iteration this is where the loop goes on or is left, and nowhere else."""
+        left = self._state.copy()
+        left.through.pop()
+        self._loops[-1] = left
 
     def loop_ends(self) -> None:
         """A loop's body ends: it waits where its next iteration would meet what is pending."""
@@ -122,7 +130,6 @@ class Waits:
             self.warp()
         self._exposed.pop()
         self._state.through.pop()
-        # Also after no iteration at all.
         self._state.join(self._loops.pop())
 
     # Branches.
