@@ -126,6 +126,8 @@ class Fast:
         except Unusual:
             return False
         with _WRITING:
+            # Another thread may launch between two lines: it must see no entry that is gone.
+            self._words[layout.Kernel.ENTRIES // WORD] = 0
             self._entries.pop(made.key, None)
             if len(self._entries) == layout.Kernel.MOST:
                 del self._entries[next(iter(self._entries))]
