@@ -62,7 +62,7 @@ def verdict(result: Mapping[str, Any], copied: float | None) -> list[str]:
     """What a case misses, in words; empty where it passes or can't be judged."""
     ratio = result["ratios"].get("triton")
     if ratio is None:
-        return [f"{OURS} failed"] if result.get("errors") else []
+        return [f"{OURS} failed"] if OURS not in result["sides"] and result["errors"] else []
     missed = []
     if ratio["median"] < LEAST_RATIO:
         missed.append(f"below {LEAST_RATIO}x Triton")
@@ -102,7 +102,8 @@ def summary_lines(results: Mapping[str, Any]) -> list[str]:
     """What was met and missed, a line each."""
     copied = copy_rate(results["cases"])
     missed = [f"{r['name']}: {'; '.join(w)}" for r in results["cases"] if (w := verdict(r, copied))]
-    lines = [f"{len(results['cases']) - len(missed)} of {len(results['cases'])} cases pass."]
+    passed = sum("triton" in r["ratios"] and not verdict(r, copied) for r in results["cases"])
+    lines = [f"{passed} of {len(results['cases'])} cases pass."]
     if (mean := geometric_mean(results["cases"])) is not None:
         text = "met" if mean >= LEAST_MEAN else "missed"
         lines.append(f"Geometric mean to Triton: {mean:.3f} ({text}: {LEAST_MEAN}).")

@@ -288,6 +288,12 @@ def test_the_page_and_the_table_hold_every_case() -> None:
     assert json.loads(json.dumps(results)) == results
 
 
+def test_without_a_ratio_to_triton_no_case_passes_and_tritium_is_not_blamed() -> None:
+    lost = {**case("add", 3, tritium=1.0, torch=1.0), "errors": {"triton": "out of memory"}}
+    assert gpu_report.verdict(lost, None) == []
+    assert gpu_report.summary_lines(report_of([COPY, lost]))[0] == "1 of 2 cases pass."
+
+
 # ---- the program ---------------------------------------------------------------------------------
 
 

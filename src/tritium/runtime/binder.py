@@ -90,8 +90,8 @@ class Form:
 
         Of the knobs it has those that code depends on and that are no options of the launch.
         """
-        cpu = (settings.target, settings.features)
-        parts = (self.options, cpu if place == CPU else place, settings.fp32_default)
+        cpu, gpu = (settings.target, settings.features), (place, settings.arch)
+        parts = (self.options, cpu if place == CPU else gpu, settings.fp32_default)
         return Key((tuple(self.specs.values()), *parts))
 
 

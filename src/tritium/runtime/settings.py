@@ -19,13 +19,15 @@ class Settings(NamedTuple):
     fp32_default: str | None
     target: str
     features: str
+    arch: str | None
     entering: list[Any]
     leaving: list[Any]
 
     @property
     def compiled_in(self) -> tuple[Any, ...]:
         """What code is compiled for."""
-        return self.debug, self.fp_fusion, self.fp32_default, self.target, self.features
+        of_device = self.target, self.features, self.arch
+        return self.debug, self.fp_fusion, self.fp32_default, *of_device
 
     @property
     def hooked(self) -> bool:
@@ -46,6 +48,7 @@ current = knobs.Snapshot(
     (knobs.language, "fp32_default"),
     (knobs.cpu, "target"),
     (knobs.cpu, "features"),
+    (knobs.nvidia, "arch"),
     (knobs.runtime, "launch_enter_hook"),
     (knobs.runtime, "launch_exit_hook"),
 )

@@ -338,8 +338,6 @@ class FakeBackend:
             alias_pairs=made.alias_pairs,
             written=made.written,
             llvm_ir="; fake",
-            source=function,
-            target=target,
         )
 
 

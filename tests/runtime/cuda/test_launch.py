@@ -597,10 +597,13 @@ def test_a_parameter_of_that_name_is_no_target(fake: Fake) -> None:
 
 
 def test_another_architecture_by_knob(fake: Fake) -> None:
+    adding = Adding(fake)
+    made = [adding.launch() for _ in range(3)]
     with knobs.nvidia.scope():
         knobs.nvidia.arch = "sm80"
-        made = Adding(fake).launch()
-    assert made.target == ("cuda", 80, 32)
+        made += [adding.launch() for _ in range(3)]
+    made.append(adding.launch())
+    assert [each.target.arch for each in made] == [90] * 3 + [80] * 3 + [90]
 
 
 # ---- without arrays ------------------------------------------------------------------------------

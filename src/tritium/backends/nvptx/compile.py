@@ -11,7 +11,6 @@ from tritium.ir.core import Function
 from tritium.passes.origins import alias_pairs, written_parameters
 
 from . import codegen
-from .explain import describe
 from .kernel import Writer
 from .target import GpuTarget
 
@@ -36,13 +35,6 @@ class GpuKernel:
     alias_pairs: tuple[tuple[int, int], ...]
     written: frozenset[int]
     llvm_ir: str
-    source: Function
-    target: GpuTarget
-
-    @property
-    def dump(self) -> str:
-        """Who holds what, and why."""
-        return describe(self.source, self.target, self.num_warps, self.shared_bytes)
 
 
 def entry_name(function: Function) -> str:
@@ -93,6 +85,4 @@ def compile_kernel(
         alias_pairs=tuple(alias_pairs(function)) if disjoint else (),
         written=written_parameters(function),
         llvm_ir=text,
-        source=function,
-        target=target,
     )

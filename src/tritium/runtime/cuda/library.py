@@ -19,7 +19,6 @@ from typing import Any
 
 from tritium import knobs
 
-SUCCESS = 0
 OUT_OF_MEMORY = 2
 NOT_INITIALIZED = 3
 NO_DEVICE = 100
