@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import os
 import platform
@@ -164,11 +163,19 @@ def _check() -> Iterator[tuple[str, bool]]:
     from tritium.runtime.cuda.library import CudaFailure, Unavailable
     from tritium.runtime.cuda.memory import DeviceArray
 
-    with contextlib.suppress(Unavailable, CudaFailure):
-        for ordinal in range(devices.count()):
-            device = devices.get(ordinal)
+    try:
+        count = devices.count()
+    except (Unavailable, CudaFailure):
+        # Said under "GPU".
+        return
+    for device in map(devices.get, range(count)):
+        what = f"a kernel on {device}"
+        try:
             there, result = (DeviceArray(device, each) for each in (x, np.zeros_like(x)))
-            yield from _launched(f"a kernel on {device}", double, there, result, result.numpy)
+        except CudaFailure as problem:
+            yield f"{what}: {problem}", False
+            continue
+        yield from _launched(what, double, there, result, result.numpy)
 
 
 def _launched(

@@ -207,6 +207,11 @@ def test_doctor_tells_of_gpus_that_do_not_work(fake: Fake) -> None:
     done = doctor()
     assert done.exit_code == 0
     assert "the NVIDIA driver fails: cuDeviceGetCount: CUDA_ERROR_804" in done.output
+    del fake.driver.status["cuDeviceGetCount"]
+    fake.driver.status["cuMemAlloc_v2"] = 2
+    done = doctor()
+    assert done.exit_code == 1
+    assert "a kernel on cuda:1: cuMemAlloc_v2: CUDA_ERROR_2" in done.output
 
 
 def test_doctor_without_a_gpu(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
