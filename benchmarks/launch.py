@@ -67,7 +67,7 @@ def check(out: Any, expected: Any) -> None:
 def small(label: str, given: Sequence[Any], peer: str, quick: bool) -> Iterator[dict[str, Any]]:
     """Launches on a library's arrays, and that library's own addition of them."""
     x, y, a, b, c, out = given
-    names = dict(x=x, y=y, a=a, b=b, c=c, out=out, n=ELEMENTS, grid=(1,))
+    names = {"x": x, "y": y, "a": a, "b": b, "c": c, "out": out, "n": ELEMENTS, "grid": (1,)}
     names["kernel"] = kernels.build("add", tritium, tl)
     names["many"] = kernels.build("many", tritium, tl)
     for name, statement, most in (

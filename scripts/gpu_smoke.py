@@ -249,7 +249,11 @@ def copies() -> str:
     x, y, out = base[:1000], base[1000:2000], base[2000:]
     add.interpret[(2,)](x, y, out, 1000, BLOCK=512)
     check(x, y, out)
-    return "views of one storage"
+    # torch puts storages of whole pages side by side.
+    tensors = operands(1024)
+    add.interpret[(2,)](*tensors, 1024, BLOCK=512)
+    check(*tensors)
+    return "views of one storage, and three storages"
 
 
 HEAD = """

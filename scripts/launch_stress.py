@@ -31,12 +31,14 @@ EACH_LARGE = 64
 
 @tritium.jit
 def count(x_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Add 1 to the first elements."""
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n
     tl.store(x_ptr + offs, tl.load(x_ptr + offs, mask=mask) + 1, mask=mask)
 
 
 def arrays() -> list[Any]:
+    """One thread's arrays, of each kind, all zero."""
     made: list[Any] = [np.zeros(LARGE, np.int32)]
     if importlib.util.find_spec("torch"):
         import torch
@@ -46,6 +48,7 @@ def arrays() -> list[Any]:
 
 
 def run(launches: int, given: list[Any]) -> None:
+    """Launch so often, on one array after the other."""
     for number in range(launches):
         n = SMALL if number % EACH_LARGE else LARGE
         x = given[number % len(given)]
@@ -71,6 +74,7 @@ def resident() -> int:
 
 
 def main() -> int:
+    """Launch from all threads; the exit status is 1 where an array is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--launches", type=int, default=1_000_000)
     parser.add_argument("--threads", type=int, default=4)
