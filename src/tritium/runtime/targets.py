@@ -78,6 +78,7 @@ class OnGpu:
         from .cuda.library import CudaFailure, Unavailable
 
         self.device: Device | None = None
+        hint = "name another target"
         if arch is None:
             try:
                 self.device = devices.get(int(device.partition(":")[2]))
@@ -88,7 +89,10 @@ class OnGpu:
                 text, hint = str(problem), "see nvidia-smi"
                 raise error("E0519", kernel=kernel, device=device, text=text, hint=hint) from None
             arch = knobs.nvidia.arch
-        self.target = _gpu_target(kernel, device, found if arch is None else arch)
+            hint = "set TRITIUM_CUDA_ARCH to an architecture whose code the device runs"
+            if arch is not None:
+                hint = "unset TRITIUM_CUDA_ARCH to compile for the device's own architecture"
+        self.target = _gpu_target(kernel, device, found if arch is None else arch, hint)
 
     def code(
         self,
@@ -133,11 +137,12 @@ def arch_of(target: Any, kernel: str) -> str:
     )
 
 
-def _gpu_target(kernel: str, device: str, wanted: Any) -> Any:
+def _gpu_target(kernel: str, device: str, wanted: Any, hint: str) -> Any:
     from tritium.backends.nvptx.target import gpu_target
 
     if isinstance(wanted, str):
-        wanted = wanted if wanted.startswith("sm_") else f"sm_{wanted[2:]}"
+        # Triton's variable has "sm90".
+        wanted = f"sm_{wanted.removeprefix('sm').removeprefix('_')}"
     try:
         return gpu_target(wanted)
     except ValueError as problem:
@@ -146,7 +151,7 @@ def _gpu_target(kernel: str, device: str, wanted: Any) -> Any:
             kernel=kernel,
             device=device,
             text=str(problem),
-            hint="unset TRITIUM_CUDA_ARCH to compile for the device's own architecture",
+            hint=hint,
         ) from None
 
 

@@ -585,6 +585,7 @@ def test_warmup_loads_nothing_where_a_target_is_named(adding: Adding) -> None:
         adding.kernel.warmup, *(torch.float32,) * 3, 99, BLOCK=32, grid=(1,), target="sm_11"
     )
     assert unknown.code == "E0519"
+    assert "TRITIUM_CUDA_ARCH" not in unknown.help
 
 
 def test_a_parameter_of_that_name_is_no_target(fake: Fake) -> None:
@@ -599,11 +600,15 @@ def test_a_parameter_of_that_name_is_no_target(fake: Fake) -> None:
 def test_another_architecture_by_knob(fake: Fake) -> None:
     adding = Adding(fake)
     made = [adding.launch() for _ in range(3)]
+    for name in ("sm80", "sm_80"):
+        with knobs.nvidia.scope():
+            knobs.nvidia.arch = name
+            made.append(adding.launch())
     with knobs.nvidia.scope():
-        knobs.nvidia.arch = "sm80"
-        made += [adding.launch() for _ in range(3)]
+        knobs.nvidia.arch = "sm_11"
+        assert "unset TRITIUM_CUDA_ARCH" in refusal(adding.launch).help
     made.append(adding.launch())
-    assert [each.target.arch for each in made] == [90] * 3 + [80] * 3 + [90]
+    assert [each.target.arch for each in made] == [90] * 3 + [80] * 2 + [90]
 
 
 # ---- without arrays ------------------------------------------------------------------------------
