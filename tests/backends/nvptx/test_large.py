@@ -275,3 +275,20 @@ def test_what_loops_and_branches_carry(rows: int, turns: int, num_warps: int) ->
             high = high + x[row].max()
         low, high = high, low + x[row]
     assert np.array_equal(out, [low + turns, high])
+
+
+@DeviceFunction
+def positions(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr):
+    r, c = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    at = tl.argmax(tl.load(x_ptr + r * N + c), AXIS)
+    tl.store(out_ptr + tl.arange(0, N if AXIS == 0 else M), at)
+
+
+@emulated
+@pytest.mark.parametrize(("m", "n"), SHAPES)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_reductions_by_functions(m: int, n: int, axis: int) -> None:
+    function = traced(positions, **given("x"), out_ptr=pointer(int32), M=m, N=n, AXIS=axis)
+    x, out = array(m, n), np.zeros(n if axis == 0 else m, np.int32)
+    run(function, 4, x, out, seed=m)
+    assert np.array_equal(out, x.argmax(axis))

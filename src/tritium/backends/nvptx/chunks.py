@@ -57,16 +57,20 @@ def _side(layout: LinearLayout, taken: Sequence[int]) -> Side:
     columns = tuple(1 << registers.index(basis) for basis in taken)
     rest = [place for place, basis in enumerate(registers) if basis not in taken]
     kept = layout.with_bases(REGISTER, [registers[place] for place in rest])
+    return Side(part(kept, taken), f2.images([1 << place for place in rest]), columns)
+
+
+def part(layout: LinearLayout, taken: Sequence[int]) -> LinearLayout:
+    """The layout of a part of a tile, of one value of those bits of a position."""
     mask = sum(taken)
     inputs = tuple(
-        (name, tuple(_squeezed(basis, mask) for basis in bases)) for name, bases in kept.inputs
+        (name, tuple(_squeezed(basis, mask) for basis in bases)) for name, bases in layout.inputs
     )
     shape = []
     for number, extent in enumerate(layout.shape):
         here = [basis for basis in taken if layout.unpack(basis)[number]]
         shape.append(extent >> len(here))
-    small = LinearLayout(inputs, layouts.axes(shape))
-    return Side(small, f2.images([1 << place for place in rest]), columns)
+    return LinearLayout(inputs, layouts.axes(shape))
 
 
 def _squeezed(position: int, mask: int) -> int:

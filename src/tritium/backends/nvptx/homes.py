@@ -100,8 +100,6 @@ class Homes:
         if isinstance(op, (memory.Load, memory.Store)):
             large = op in self.accesses and in_trips(self.accesses[op].layout)
             return not (large and isinstance(op, memory.Load) and is_shared_once(op))
-        if isinstance(op, Reduction):
-            return not in_trips(self.operands[op]) or not isinstance(op, reduce.Reduce)
         moves = isinstance(op, MOVES) and (op in self.operands or not op.result.shape)
         if not (moves or isinstance(op, dot.Dot)):
             return True
@@ -261,16 +259,16 @@ class _Demands:
     def _indexed(self, value: Value, home: LinearLayout, layout: LinearLayout) -> None:
         """A tile is read by trips, or is made in trips."""
         homes = self.homes
-        if not in_trips(layout):
-            homes.beyond = True
-            return
         all_trips, own = whole(layout)[0], whole(home)[0]
         if all_trips != own:
             wanted = homes.wanted.setdefault(value, [])
             homes.beyond |= in_trips(home) and not (is_plain(own) and is_plain(all_trips))
             if all_trips not in wanted:
                 wanted.append(all_trips)
-        homes.indexed.setdefault(value, {})[all_trips] = None
+        elif not in_trips(layout):
+            homes.beyond = True
+        if in_trips(layout):
+            homes.indexed.setdefault(value, {})[all_trips] = None
 
     def _widens(self, value: Value) -> bool:
         """Whether a tile is a cast of a held one of narrower elements: those are converted."""

@@ -19,11 +19,12 @@ from tritium.ir.core import Op, Value
 from tritium.ir.types import shaped
 from tritium.ops import create, memory
 
-from .chunks import chunks
+from .chunks import chunks, part
 from .converts import convert
 from .homes import Reduction
-from .layouts import LANE, REGISTER, TRIP, WARP, LinearLayout, in_trips, shapes
+from .layouts import REGISTER, TRIP, Holding, LinearLayout, in_trips, shapes
 from .layouts.trips import whole
+from .positions import holdings
 from .reductions import Fold, Part
 from .sources import MOVES, source_of
 from .values import Held
@@ -244,6 +245,9 @@ class Trips:
             return
         for layout in homes.wanted.get(value, ()):
             self._move(value, whole(home)[0], layout)
+            if layout not in homes.indexed.get(value, ()):
+                held = Held(value.type, layout, tuple(self.all_of(value, layout)))
+                self.writer.elements.hold(held, value)
 
     def _move(self, value: Value, source: LinearLayout, target: LinearLayout) -> None:
         plan = chunks(source, target)
@@ -276,6 +280,8 @@ class _Loop:
         along = trips._along(self.reductions[0]) if self.reductions else ()
         self.inner = along
         self.outer = tuple(bit for bit in every if bit not in along)
+        self.index: V | None = None
+        """Of the loop along the axis of reductions."""
         self.folds: dict[Op, Fold] = {
             op: self._fold(op, writer.homes.operands[op]) for op in self.reductions
         }
@@ -293,10 +299,12 @@ class _Loop:
         if self.outer:
             loops.append(writer.b.loop_open(const(i32, 0), const(i32, 1 << len(self.outer))))
         scope.builder = Builder(entered)
+        writer.shared.loop_begins()
         number = self._number(loops, self.outer)
         if self.inner:
             count = const(i32, 1 << len(self.inner))
             inner = writer.b.loop_open(const(i32, 0), count, carried=starts)
+            self.index = inner.index
             here = writer.b.or_(number, self._number([inner], self.inner))
             inner.next(self._body(here, inner.carried))
             inner.close(writer.b)
@@ -306,7 +314,8 @@ class _Loop:
         if self.outer:
             writer.positions.trip(number, writer.b)
             for op in self.reductions:
-                self._keep_partial(op, self._own(op, ends))
+                self._keep_part(op, self._own(op, ends))
+        writer.shared.loop_ends()
         for loop in loops:
             loop.next([])
             loop.close(writer.b)
@@ -345,53 +354,86 @@ class _Loop:
     # Reductions.
 
     def _start(self, op: Op) -> list[V]:
-        parts = self.folds[op].start()
-        assert parts is not None
-        return [value for part in parts if part is not None for value in part.values]
+        fold = self.folds[op]
+        # Of a user's function the first trip's results are taken as they are.
+        nothing = [zero(register_type(x.scalar)) for x in op.operands]
+        return (fold.combine.neutral() or nothing) * len(fold.groups)
 
-    def _own(self, op: Op, values: Sequence[V]) -> Sequence[V]:
-        """What is an operation's of the partial results of all: a value for each register."""
+    def _own(self, op: Op, values: Sequence[V]) -> list[V]:
+        """What is an operation's of the partial results of all: for each register of its results
+        a value of each."""
         at = 0
         for each in self.reductions:
-            count = len(self.folds[each].groups)
+            count = len(self.folds[each].groups) * len(each.operands)
             if each is op:
-                return values[at : at + count]
+                return list(values[at : at + count])
             at += count
         raise InternalError("a reduction that isn't in the loop")
 
     def _step(self, op: Op, before: Sequence[V]) -> list[V]:
-        fold = self.folds[op]
+        fold, b = self.folds[op], self.writer.b
         tiles = [self.writer.elements.tile(x, fold.layout) for x in op.operands]
-        made = fold.step([Part([value]) for value in before], tiles)
-        return [value for part in made if part is not None for value in part.values]
+        parts = _parts(fold, before)
+        if fold.combine.neutral() is not None:
+            return _values(fold.step(parts, tiles), before)
+        found = fold.step(None, tiles)
+        alone = _values(found, before)
+        if self.index is None:
+            return alone
+        first = b.icmp("eq", self.index, const(i32, 0))
+        merged = _values([fold._merged(*pair) for pair in zip(parts, found, strict=True)], before)
+        return [b.select(first, one, more) for one, more in zip(alone, merged, strict=True)]
 
-    def _ends_here(self, op: Op) -> bool:
-        """Whether no other thread has a part of a result."""
+    def _part(self, op: Op, values: Sequence[V]) -> list[Held | V]:
+        """The results of the trips of one turn of the outer loop, or of all where there is none."""
         layout, axis = self.folds[op].layout, op.attributes["axis"]
-        threads = layout.bases(LANE) + layout.bases(WARP)
-        return not any(layout.unpack(basis)[axis] for basis in threads)
+        trips = layout.bases(TRIP)
+        short = layout.keep_inputs(layout.input_names[:-1])
+        small = part(short, [trips[bit] for bit in self.outer])
+        shape = small.shape
+        shape = (*shape[:axis], op.operands[0].shape[axis], *shape[axis + 1 :])
+        types = [shaped(x.scalar, shape) for x in op.operands]
+        fold = Fold(self.writer, op, types, small)
+        pairs = zip(_parts(fold, values), _present(fold), strict=True)
+        return fold.finish([each if here else None for each, here in pairs])
 
-    def _keep_partial(self, op: Op, values: Sequence[V]) -> None:
+    def _keep_part(self, op: Op, values: Sequence[V]) -> None:
         """What the trips along the axis gave of one part of the results goes to memory."""
-        fold, result = self.folds[op], op.results[0]
-        if self._ends_here(op):
-            values = [fold.combine.closed([value])[0] for value in values]
-        layout = shapes.slice_axis(fold.layout, op.attributes["axis"])
-        self.trips.keep(result, Held(result.type, layout, tuple(values)))
+        layout = shapes.slice_axis(self.folds[op].layout, op.attributes["axis"])
+        for result, made in zip(op.results, self._part(op, values), strict=True):
+            registers = made.registers if isinstance(made, Held) else (made,)
+            self.trips.keep(result, Held(result.type, layout, registers))
 
     def _finish(self, op: Op, values: Sequence[V]) -> None:
         """The results, from what is in registers or, of several parts, in memory."""
-        writer, result = self.writer, op.results[0]
-        layout = self.folds[op].layout
-        trips = layout.bases(TRIP)
-        kept = layout.with_bases(TRIP, [trips[bit] for bit in self.outer])
-        fold = self._fold(op, whole(kept)[0])
-        if self.outer:
-            if self._ends_here(op) and in_trips(writer.homes.home[result]):
-                return
-            values = self.trips.all_of(result, fold.result)
-            if self._ends_here(op):
-                writer.result(result, Held(result.type, fold.result, tuple(values)))
-                return
-        (made,) = fold.finish([Part([value]) for value in values])
-        writer.result(result, made)
+        writer = self.writer
+        if not self.outer:
+            for result, made in zip(op.results, self._part(op, values), strict=True):
+                writer.result(result, made)
+        elif not in_trips(writer.homes.home[op.results[0]]):
+            layout = whole(shapes.slice_axis(self.folds[op].layout, op.attributes["axis"]))[0]
+            for result in op.results:
+                registers = tuple(self.trips.all_of(result, layout))
+                writer.result(result, Held(result.type, layout, registers))
+
+
+def _parts(fold: Fold, values: Sequence[V]) -> list[Part | None]:
+    """Partial results from the values of all inputs, register by register."""
+    width = len(fold.types)
+    starts = range(0, width * len(fold.groups), width)
+    return [Part(list(values[at : at + width])) for at in starts]
+
+
+def _values(parts: Sequence[Part | None], before: Sequence[V]) -> list[V]:
+    """The values of partial results; as before where there is none."""
+    width = len(before) // len(parts)
+    made: list[V] = []
+    for number, each in enumerate(parts):
+        made += before[number * width : (number + 1) * width] if each is None else each.values
+    return made
+
+
+def _present(fold: Fold) -> list[bool]:
+    """Whether any thread has an element for each register of the results."""
+    kept = holdings(fold.types[0].shape, fold.layout)
+    return [any(kept[each] is not Holding.PADDING for each in group) for group in fold.groups]
