@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tritium.backends import llvm
@@ -273,7 +272,8 @@ class CudaCode(KernelCode):
     # ---- compiling -------------------------------------------------------------------------------
 
     def _make(self, disjoint: bool) -> Resident:
-        with self._not_capturing(), llvm.timed(self.times, "look up"):
+        self._refuse_capture()
+        with llvm.timed(self.times, "look up"):
             name = self._key(disjoint)
             found = self._found(name)
             kernel = None if found is None else _restored(found)
@@ -339,21 +339,20 @@ class CudaCode(KernelCode):
             loc = Loc(file, line, 0, line, 0, self.name)
             warn("W0903", loc=loc, kernel=self.name, count=count)
 
-    @contextlib.contextmanager
-    def _not_capturing(self) -> Iterator[None]:
-        """Raises E0522 while a CUDA graph is captured: code can't be loaded then."""
+    def _refuse_capture(self) -> None:
+        """Raise E0522 while a CUDA graph is captured: code can't be loaded then."""
         device = self.device
-        if device is not None:
-            try:
-                with device.current():
-                    capturing = device.capturing(devices.current_stream(device.ordinal))
-            except CudaFailure as problem:
-                if problem.status != _CAPTURE_ELSEWHERE:
-                    raise problems.failed(self.name, device, problem) from None
-                capturing = True
-            if capturing:
-                raise error("E0522", kernel=self.name)
-        yield
+        if device is None:
+            return
+        try:
+            with device.current():
+                capturing = device.capturing(devices.current_stream(device.ordinal))
+        except CudaFailure as problem:
+            if problem.status != _CAPTURE_ELSEWHERE:
+                raise problems.failed(self.name, device, problem) from None
+            capturing = True
+        if capturing:
+            raise error("E0522", kernel=self.name)
 
 
 def _refuse(kernel: str, options: Options, device: Device | None) -> None:
