@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from tritium.diagnostics import error
+
 from . import placement
 from .arrays import CPU
 from .compiled import GPUTarget
@@ -70,8 +72,8 @@ class CudaDriver:
         return devices.current_ordinal()
 
     def set_current_device(self, device: int) -> None:
-        """Have torch use another device from here on. Raises AttributeError without torch."""
-        self.get_device_interface().set_device(device)
+        """Have torch use another device from here on. Raises E0802 without torch."""
+        _torch().cuda.set_device(device)
 
     def get_current_stream(self, device: int = 0) -> int:
         """The handle of a device's current stream."""
@@ -95,8 +97,8 @@ class CudaDriver:
         return name if torch is None else torch.device(name)
 
     def get_empty_cache_for_benchmark(self) -> Any:
-        """A tensor that is larger than the cache of the device: 256 MB."""
-        torch = sys.modules["torch"]
+        """A tensor of 256 MB, larger than the cache of the device. Raises E0802 without torch."""
+        torch = _torch()
         return torch.empty(1 << 26, dtype=torch.int, device=self.get_active_torch_device())
 
     def clear_cache(self, cache: Any) -> None:
@@ -143,6 +145,14 @@ class Driver:
     def reset_active(self) -> None:
         """Answer with the default again."""
         self._active = None
+
+
+def _torch() -> Any:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        hint = 'import torch, or name the device by tritium.set_default_device("cuda:1")'
+        raise error("E0802", text="this is asked of torch, which isn't loaded", hint=hint)
+    return torch
 
 
 def _torch_has_gpus() -> bool:

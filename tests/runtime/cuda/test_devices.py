@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import pathlib
+import sys
 import types
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.runtime.cuda.fake_driver import ATTRIBUTES, Fake
 import tritium
 from tritium import compat, knobs
 from tritium.cli import main, probe
+from tritium.diagnostics import TritiumError
 from tritium.runtime import driver as host_driver
 from tritium.runtime import placement
 from tritium.runtime.cuda import devices, library, memory
@@ -155,6 +157,27 @@ def test_the_driver_of_gpus(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None
     assert active.get_current_device() == 0
     assert active.utils.get_device_properties(0)["warpSize"] == 32
     assert placement.default_device() == "cuda:0"
+
+
+def test_what_only_torch_can_do(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus = host_driver.CudaDriver()
+    asked = []
+    stand_in = types.SimpleNamespace(
+        int="int", empty=lambda *given, **named: asked.append((given, named)) or torch.ones(3)
+    )
+    monkeypatch.setattr(gpus, "get_active_torch_device", lambda: "cuda:0")
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "torch", stand_in)
+        held = gpus.get_empty_cache_for_benchmark()
+    assert asked == [((1 << 26,), {"dtype": "int", "device": "cuda:0"})]
+    gpus.clear_cache(held)
+    assert held.tolist() == [0, 0, 0]
+    with monkeypatch.context() as patch:
+        patch.delitem(sys.modules, "torch")
+        for call in (lambda: gpus.set_current_device(1), gpus.get_empty_cache_for_benchmark):
+            with pytest.raises(TritiumError) as caught:
+                call()
+            assert (caught.value.code, "set_default_device" in caught.value.help) == ("E0802", True)
 
 
 def test_which_driver_is_active(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
