@@ -12,6 +12,7 @@ from tests.backends.nvptx.kernels import number, pointer, traced
 
 import tritium.language as tl
 from tritium.backends.nvptx.compile import compile_kernel, entry_name, write_module
+from tritium.backends.nvptx.explain import describe
 from tritium.backends.nvptx.homes import Homes, most_registers
 from tritium.backends.nvptx.layouts import REGISTER, TRIP, Blocked, in_trips
 from tritium.backends.nvptx.layouts.trips import split, whole
@@ -292,3 +293,9 @@ def test_reductions_by_functions(m: int, n: int, axis: int) -> None:
     x, out = array(m, n), np.zeros(n if axis == 0 else m, np.int32)
     run(function, 4, x, out, seed=m)
     assert np.array_equal(out, x.argmax(axis))
+
+
+def test_conversions_are_explained() -> None:
+    function = traced(transpose, **given("x", "out"), M=512, N=512)
+    shown = describe(function, TARGET, 4, 0)
+    assert "in 16 chunks, each: through 65536 bytes of shared memory" in shown

@@ -10,6 +10,7 @@ from tritium.ir.types import element
 from tritium.ops import dot, memory
 from tritium.passes.facts import Facts
 
+from .chunks import chunks
 from .coalesce import Access, AccessOp
 from .guards import Guard
 from .homes import Homes, Reduction
@@ -23,8 +24,10 @@ from .layouts import (
     ThroughShared,
     cost,
     draw,
+    in_trips,
     plan_conversion,
 )
+from .layouts.trips import whole
 from .layouts.vectors import MAXIMAL_VECTOR_BYTES
 from .shared import most_bytes
 from .target import GpuTarget
@@ -136,10 +139,15 @@ class _Table:
                 )
 
     def _conversion(self, value: Value, layout: LinearLayout) -> tuple[str, str]:
-        home = self.homes.home[value]
-        plan = plan_conversion(home, layout, 8 * value.scalar.itemsize, self.limit)
+        home, moved, count = self.homes.home[value], layout, 1
         letters = (self._letter(each, value.shape) for each in (home, layout))
-        text = str(plan)
+        source = home
+        if in_trips(home):
+            plan_ = chunks(whole(home)[0], layout)
+            source, moved, count = plan_.source.layout, plan_.target.layout, 1 << plan_.bits
+        bits = 64 if value.scalar.is_ptr() else 8 * value.scalar.itemsize
+        plan = plan_conversion(source, moved, bits, self.limit)
+        text = str(plan) if count == 1 else f"in {count} chunks, each: {plan}"
         if isinstance(plan, (Shuffle, ThroughShared)):
             text += f"; about {cost(plan) // 2} cycles"
         return " to ".join(letters), text
