@@ -36,11 +36,6 @@ class _Words(NamedTuple):
         return vec(self.type, self.registers)
 
 
-def is_shared_once(op: memory.Load) -> bool:
-    """Whether all threads must see what one of them has read: it may change meanwhile."""
-    return op.is_fresh
-
-
 def load_words(writer: Writer, op: memory.Load, type_: LType, address: V) -> V:
     """A load of a scalar or vector of memory that is aligned to its size."""
     b = writer.b

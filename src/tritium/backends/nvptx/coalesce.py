@@ -12,7 +12,6 @@ from tritium.ir.types import element
 from tritium.ops import memory
 from tritium.passes.facts import Facts
 
-from .access import is_shared_once
 from .guards import Guard, guard_of
 from .layouts import THREADS_PER_WARP, Blocked, Extents, LinearLayout, Vectors, global_vectors
 from .layouts.vectors import MAXIMAL_VECTOR_BYTES
@@ -115,7 +114,7 @@ def _decided(op: AccessOp, mask: Value, facts: Facts, axis: int, width: int) -> 
 
 
 def _is_fresh(op: AccessOp) -> bool:
-    return isinstance(op, memory.Load) and is_shared_once(op)
+    return isinstance(op, memory.Load) and op.is_fresh
 
 
 def _access(op: AccessOp, fastest: int, layout: LinearLayout, facts: Facts) -> Access:

@@ -25,7 +25,6 @@ from tritium.ops import (
 from tritium.ops.shape import Broadcast
 from tritium.passes.facts import Facts
 
-from .access import is_shared_once
 from .chunks import is_plain
 from .coalesce import Access, AccessOp, accesses, default_layout
 from .dots import dot_home
@@ -99,7 +98,7 @@ class Homes:
         """Whether an operation can be written, of which a tile may be worked on in trips."""
         if isinstance(op, (memory.Load, memory.Store)):
             large = op in self.accesses and in_trips(self.accesses[op].layout)
-            return not (large and isinstance(op, memory.Load) and is_shared_once(op))
+            return not (large and isinstance(op, memory.Load) and op.is_fresh)
         moves = isinstance(op, MOVES) and (op in self.operands or not op.result.shape)
         if not (moves or isinstance(op, dot.Dot)):
             return True

@@ -25,7 +25,7 @@ from tritium.backends.emit import (
 from tritium.ir.types import element
 from tritium.ops import memory
 
-from .access import is_shared_once, load_words, store_words
+from .access import load_words, store_words
 from .coalesce import Access
 from .guards import Guard
 from .layouts import LANE, REGISTER, THREADS_PER_WARP, WARP, Holding, LinearLayout
@@ -45,7 +45,7 @@ def load_tile(writer: Writer, op: memory.Load) -> Held:
     kept = holdings(op.pointer.shape, layout)
     scalar = element(op.pointer.type)
     registers: list[V | None] = [None] * layout.input_extent(REGISTER)
-    first_copy = _first_copy(writer, layout) if is_shared_once(op) else None
+    first_copy = _first_copy(writer, layout) if op.is_fresh else None
     plan = []
     for group in _held(access, kept):
         address = _address(writer, op, layout, group[0])
@@ -93,7 +93,8 @@ def load_scalar(writer: Writer, op: memory.Load) -> V:
     mask = scalars[op.mask] if op.mask is not None else None
     type_ = register_type(element(op.pointer.type))
     other = scalars[op.other] if op.other is not None else zero(type_)
-    if is_shared_once(op):
+    if op.is_fresh:
+        # Threads must not see different values of what changes meanwhile.
         return _by_one_thread(writer, op, type_, address, mask, other)
     return load(writer, op, type_, address, mask, [other])[0]
 
@@ -109,7 +110,7 @@ def store_scalar(writer: Writer, op: memory.Store) -> None:
 def _by_one_thread(
     writer: Writer, op: memory.Load, type_: LType, address: V, mask: V | None, other: V
 ) -> V:
-    """Threads must not see different values of what changes meanwhile."""
+    """A load that the block's first thread does."""
     first = writer.b.icmp("eq", writer.threads.thread, const(i32, 0))
     (loaded,) = load(writer, op, type_, address, _both(writer, first, mask), [other])
     return writer.shared.broadcast(loaded)
