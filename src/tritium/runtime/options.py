@@ -22,6 +22,8 @@ _CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "num_warps": ("a power of two", _power_of_two),
     "num_stages": ("a positive integer", _positive),
     "num_ctas": ("a positive integer", _positive),
+    "maxnreg": ("a positive integer or None", lambda value: value is None or _positive(value)),
+    "ptx_options": ("a string or None", lambda value: value is None or isinstance(value, str)),
 }
 
 DEFAULTS: dict[str, Any] = {

@@ -167,6 +167,14 @@ def test_names_that_ptx_does_not_take_are_changed() -> None:
         assert compiled(function).entry == wanted
 
 
+def test_a_kernel_may_have_the_name_of_shared_memory() -> None:
+    function = softmax()
+    function.name = "smem"
+    kernel = compiled(function)
+    assert kernel.shared_bytes
+    assert f".entry {kernel.entry}(" in kernel.ptx
+
+
 # ---- how much is computed ------------------------------------------------------------------------
 
 

@@ -387,10 +387,16 @@ def test_too_many_threads(adding: Adding) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "name"), [({"num_warps": 64}, "num_warps"), ({"num_ctas": 2}, "num_ctas")]
+    ("name", "value"),
+    [
+        ("num_warps", 64),
+        ("num_ctas", 2),
+        *(("maxnreg", value) for value in (0, -8, 2.5, "64", True)),
+        *(("ptx_options", value) for value in (5, ["-O1"])),
+    ],
 )
-def test_options_that_no_gpu_has(adding: Adding, options: dict[str, int], name: str) -> None:
-    problem = refusal(adding.launch, **options)
+def test_options_that_no_gpu_has(adding: Adding, name: str, value: Any) -> None:
+    problem = refusal(adding.launch, **{name: value})
     assert (problem.code, problem.argument) == ("E0515", name)
 
 

@@ -10,7 +10,7 @@ from tritium.backends import llvm
 from tritium.ir.core import Function
 from tritium.passes.origins import alias_pairs, written_parameters
 
-from . import codegen
+from . import codegen, shared
 from .kernel import Writer
 from .target import GpuTarget
 
@@ -38,9 +38,9 @@ class GpuKernel:
 
 
 def entry_name(function: Function) -> str:
-    """The name of a kernel's entry: PTX has fewer letters than Python."""
+    """The name of a kernel's entry: PTX has fewer letters than Python, and own names."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", function.name)
-    return f"{name}_" if name in ("WARP_SZ", "_") else name
+    return f"{name}_" if name in ("WARP_SZ", "_", shared.NAME) else name
 
 
 def write_module(
