@@ -83,6 +83,7 @@ def run_case(
     return {
         "name": spec.name,
         "kernel": spec.kernel,
+        "further": spec.further,
         "shape": spec.shape,
         "dtype": spec.dtype,
         "moved": problem.moved,

@@ -254,6 +254,8 @@ def test_geometric_mean_of_the_ratios_to_triton() -> None:
     ]
     assert gpu_report.geometric_mean(cases) == pytest.approx(2.0)
     assert gpu_report.geometric_mean(cases[3:]) is None
+    further = {**case("further", 1, tritium=1.0, triton=9.0, torch=9.0), "further": True}
+    assert gpu_report.geometric_mean([*cases, further]) == pytest.approx(2.0)
 
 
 def report_of(cases: list[dict[str, Any]]) -> dict[str, Any]:
