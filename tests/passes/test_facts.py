@@ -277,6 +277,13 @@ def test_elements_that_are_apart() -> None:
     assert Fact((Axis(1, 0, 4),), 4, None).is_apart((1,), 4)
 
 
+def test_what_a_tile_of_pointers_spans() -> None:
+    rows = Fact((Axis(4, -256, 4), Axis(64, 4, 4)), 4, None)
+    assert rows.span((4, 64), 4) == 3 * 256 + 63 * 4 + 4
+    assert rows.span((4, 128), 4) is None
+    assert Fact((), 4, None).span((), 4) == 4
+
+
 # ---- promises ------------------------------------------------------------------------------------
 
 

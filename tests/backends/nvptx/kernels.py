@@ -119,6 +119,37 @@ def every_iteration(x_ptr, n, BLOCK: tl.constexpr):
 
 
 @DeviceFunction
+def in_steps(x_ptr, n, BLOCK: tl.constexpr):
+    for start in range(0, n * BLOCK, BLOCK):
+        x = x_ptr + (start + tl.arange(0, BLOCK))
+        tl.store(x, tl.load(x) + 1)
+
+
+@DeviceFunction
+def in_short_steps(x_ptr, n, BLOCK: tl.constexpr):
+    for start in range(0, n * BLOCK, BLOCK - 1):
+        x = x_ptr + (start + tl.arange(0, BLOCK))
+        tl.store(x, tl.load(x) + 1)
+
+
+@DeviceFunction
+def in_steps_again(x_ptr, n, BLOCK: tl.constexpr):
+    for shift in range(n):
+        for start in range(0, n * BLOCK, BLOCK):
+            x = x_ptr + (start + shift + tl.arange(0, BLOCK))
+            tl.store(x, tl.load(x) + 1)
+
+
+@DeviceFunction
+def by_a_moving_start(x_ptr, n, BLOCK: tl.constexpr):
+    shift = 0
+    for start in range(0, n * BLOCK, BLOCK):
+        x = x_ptr + (start - shift + tl.arange(0, BLOCK))
+        tl.store(x, tl.load(x) + 1)
+        shift += BLOCK - 1
+
+
+@DeviceFunction
 def until(flag_ptr, x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offs = tl.arange(0, BLOCK)
     count = 0

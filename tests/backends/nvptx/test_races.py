@@ -52,7 +52,17 @@ def test_random_programs(num_warps: int, record_property: Callable[[str, object]
     assert problems == []
 
 
-SMALL = {"in_place": 0, "neighbours": 1, "every_iteration": 1, "one_for_all": 2, "until": 2}
+SMALL = {
+    "in_place": 0,
+    "neighbours": 1,
+    "every_iteration": 1,
+    "one_for_all": 2,
+    "until": 2,
+    "in_steps": 0,
+    "in_short_steps": 1,
+    "in_steps_again": 1,
+    "by_a_moving_start": 1,
+}
 """Kernels, and how often a block waits in them at least."""
 
 
@@ -78,6 +88,12 @@ def launch(text: str, name: str, num_warps: int, seed: int = 0) -> int:
 @pytest.mark.parametrize(("name", "least"), SMALL.items())
 def test_what_must_wait_waits(name: str, least: int, num_warps: int) -> None:
     assert launch(small(name, num_warps), name, num_warps) >= least
+
+
+@pytest.mark.parametrize("num_warps", [1, 4])
+@pytest.mark.parametrize("name", [name for name, least in SMALL.items() if not least])
+def test_what_need_not_wait_does_not(name: str, num_warps: int) -> None:
+    assert launch(small(name, num_warps), name, num_warps) == 0
 
 
 @pytest.mark.parametrize("name", [name for name, least in SMALL.items() if least])

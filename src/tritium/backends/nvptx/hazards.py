@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tritium.ir.core import Block
+from tritium.ir.core import Block, Op
 from tritium.ir.types import element
 from tritium.ops import memory
 from tritium.passes.origins import root
 
 from .coalesce import AccessOp
+from .iterations import is_apart
 from .layouts import LANE, WARP
 
 if TYPE_CHECKING:
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Touch:
-    """An access that other threads may not have carried out yet; of an earlier iteration or not."""
+    """An access that other threads may not have carried out yet, maybe of an earlier iteration of
+    the loop ``earlier``."""
 
     op: AccessOp
-    earlier: bool = False
+    earlier: Op | None = None
 
     @property
     def stores(self) -> bool:
@@ -89,15 +91,14 @@ class Order:
             if isinstance(op, (memory.Load, memory.Store))
         ]
         before = dict(self.pending)
-        for op in inside:
-            self.pending[_Touch(op, earlier=True)] = None
+        of_any = {_Touch(op, earlier=blocks[0].parent_op): None for op in inside}
+        self.pending.update(of_any)
         self.writer.shared.loop_begins()
         yield
         self.writer.shared.loop_ends()
         # Also after no iteration at all.
         self.pending.update(before)
-        for op in inside:
-            self.pending[_Touch(op, earlier=True)] = None
+        self.pending.update(of_any)
 
     @contextmanager
     def branch(self) -> Iterator[Sides]:
@@ -116,12 +117,18 @@ class Order:
         if not (earlier.stores or later.stores):
             return False
         left, right = earlier.op.pointer, later.op.pointer
-        if left is right and not earlier.earlier and self._own(earlier.op, later.op):
+        if left is right and self._are_apart(earlier, later.op):
             return False
         a, b = root(left), root(right)
         if not self.writer.disjoint or a is None or b is None:
             return True
         return a is b
+
+    def _are_apart(self, earlier: _Touch, later: AccessOp) -> bool:
+        """Whether a thread meets only its own accesses, both being of one tile of pointers."""
+        if earlier.earlier is None:
+            return self._own(earlier.op, later)
+        return is_apart(later.pointer, earlier.earlier, self.writer.homes.facts)
 
     def _own(self, left: AccessOp, right: AccessOp) -> bool:
         """Whether each thread meets only its own accesses, both being of one tile of pointers."""

@@ -101,6 +101,14 @@ class Fact(NamedTuple):
             reach += stride * (extent - 1)
         return reach < ANY
 
+    def span(self, extents: Sequence[int], size: int) -> int | None:
+        """The bytes from the lowest to the highest to which a tile of pointers to ``size`` bytes
+        leads; None where that isn't known."""
+        long = [(axis, extent) for axis, extent in zip(self.axes, extents) if extent > 1]
+        if any(axis.group < extent for axis, extent in long):
+            return None
+        return size + sum(abs(axis.stride) * (extent - 1) for axis, extent in long)
+
 
 def type_range(type: Type) -> Range | None:
     """The integers of a scalar type; None for pointers and floats."""
