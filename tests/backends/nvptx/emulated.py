@@ -137,6 +137,10 @@ def _div(b: Builder, args: Sequence[V]) -> V:
     return b.fdiv(*args)
 
 
+def _rcp(b: Builder, args: Sequence[V]) -> V:
+    return b.fdiv(const(float_, 1.0), args[0])
+
+
 def _sqrt(b: Builder, args: Sequence[V]) -> V:
     return b.intrinsic("sqrt", (args[0],))
 
@@ -264,6 +268,7 @@ def definitions() -> dict[str, tuple[LType, tuple[LType, ...], Body]]:
         "nvvm.rsqrt.approx.f": (F, (F,), _by_double("rsqrt")),
         "nvvm.sqrt.approx.f": (F, (F,), _sqrt),
         "nvvm.div.full": (F, (F, F), _div),
+        "nvvm.rcp.approx.ftz.f": (F, (F,), _rcp),
         "nvvm.fma.rn.sat.f": (F, (F, F, F), _saturated_fma),
         "nvvm.mulhi.ui": (i32, (i32, i32), _mulhi(32)),
         "nvvm.mulhi.ull": (i64, (i64, i64), _mulhi(64)),

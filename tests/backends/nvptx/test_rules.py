@@ -35,7 +35,7 @@ from tritium.backends.nvptx.rules import apply
 from tritium.backends.nvptx.target import GpuTarget, gpu_target
 from tritium.ir.core import REGISTRY, Op, Value
 from tritium.ir.dtypes import float16, float32, float64
-from tritium.ops import arith, compare, select
+from tritium.ops import arith, compare, create, select
 from tritium.ops.spec import Array, Ulp, agreement_of
 
 ROOT = Path(__file__).parents[3]
@@ -228,3 +228,21 @@ def test_remainders_of_any_quotient_are_exact(dtype: Any) -> None:
     with np.errstate(all="ignore"):
         want = np.fmod(x, y)
     assert disagreement(have, want, agreement_of(arith.Rem, "nvptx", dtype), dtype) is None
+
+
+def test_quotients_of_one_divisor_keep_their_ceiling() -> None:
+    """Whatever scale the divisor has, whether it is none or no number."""
+    rng = np.random.default_rng(11)
+    x, y = rng.integers(0, 1 << 32, (2, 1 << 14), np.uint32).view(np.float32)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, 3e-39, 3e38, 2.0**126, 2.0**-126, 1.0]
+    grid = np.array(np.meshgrid(special, special), np.float32).reshape(2, -1)
+    x, y = (np.concatenate([each, some, own]) for each, some, own in zip((x, y), grid, (x, x)))
+    spread = create.Splat(x=Value(float32), shape=(4,))
+    spread.make_results()
+    op = arith.Div(x=Value(spread.result.type), y=spread.result)
+    op.make_results()
+    have: Array = applied(compiled([op], "sm_90a"), "0", float32, x, y)
+    with np.errstate(all="ignore"):
+        want = (x.astype(np.float64) / y).astype(np.float32)
+    agreement = agreement_of(arith.Div, "nvptx", float32)
+    assert disagreement(have, want, agreement, float32) is None

@@ -38,7 +38,7 @@ from tritium.ir.dtypes import (
     float64,
     int1,
 )
-from tritium.ops import arith, compare, logic, math, select
+from tritium.ops import arith, compare, create, logic, math, select, shape
 from tritium.ops.codecs import Rounding
 
 from . import double_math
@@ -77,9 +77,32 @@ def _instruction(b: Builder, name: str, *operands: V) -> V:
 
 @lower(arith.Div, table=NVPTX)
 def _(lowering: Lowering, op: arith.Div, x: V, y: V) -> V:
-    if _dtype(op.x) is float32:
-        return _instruction(lowering.b, "div.full", x, y)
-    return rule_of(op)(lowering, op, x, y)
+    if _dtype(op.x) is not float32:
+        return rule_of(op)(lowering, op, x, y)
+    if isinstance(op.y.defining_op, (create.Splat, shape.Broadcast)):
+        return _quotient_of_many(lowering.b, x, y)
+    return _instruction(lowering.b, "div.full", x, y)
+
+
+def _quotient_of_many(b: Builder, x: V, y: V) -> V:
+    """What ``div.full`` computes, where its divisor has been seen before: two products.
+
+    The instruction scales both by a power of two where the divisor's reciprocal would leave the
+    normal numbers, and then takes that (PTX ISA, "div"). All that depends on the divisor alone is
+    written once.
+    """
+    size = b.intrinsic("fabs", (y,), pure=True)
+    scale = b.select(
+        b.fcmp("ogt", size, const(float_, 2.0**126)),
+        const(float_, 0.25),
+        b.select(
+            b.fcmp("olt", size, const(float_, 2.0**-126)),
+            const(float_, 2.0**24),
+            const(float_, 1.0),
+        ),
+    )
+    reciprocal = _instruction(b, "rcp.approx.ftz.f", b.fmul(y, scale))
+    return b.fmul(b.fmul(x, scale), reciprocal)
 
 
 @lower(math.Sqrt, table=NVPTX)
