@@ -23,7 +23,7 @@ from .report import time_text
 from .specs import POINTWISE, ROWS
 from .triton_env import ROOT
 
-REPETITIONS = 5
+REPETITIONS = 9
 MOST_IMPORT = 0.200
 MOST_COLD = {"add": 0.200}
 MOST_COLD_OTHERS = 0.300
