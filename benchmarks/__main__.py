@@ -9,7 +9,6 @@ import argparse
 import importlib.util
 import json
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -221,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         described = machine.describe()
         run.missing()
         results: dict[str, Any] = {
-            "command": shlex.join(["python", "-m", "benchmarks", *given]),
+            "command": machine.command("benchmarks", given),
             "machine": described,
             "pairs": options.pairs,
             "triton": triton_env.VERSION,

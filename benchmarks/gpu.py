@@ -10,7 +10,6 @@ import argparse
 import importlib.metadata
 import importlib.util
 import json
-import shlex
 import shutil
 import subprocess
 import sys
@@ -228,7 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         environment = {**clean_environment(cache), "TRITON_CACHE_DIR": cache}
         run = Run(options, environment)
         results: dict[str, Any] = {
-            "command": shlex.join(["python", "-m", "benchmarks.gpu", *given]),
+            "command": machine.command("benchmarks.gpu", given),
             "machine": describe(found),
             "rounds": options.rounds,
             "launch": run.part("launch", "gpu_launch"),

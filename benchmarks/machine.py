@@ -6,12 +6,25 @@ import datetime
 import importlib.metadata
 import os
 import platform
+import shlex
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 PACKAGES = ("tritium", "llvmlite", "numpy", "torch", "numba", "ml_dtypes")
 ROOT = Path(__file__).parents[1]
+
+
+def command(module: str, arguments: Sequence[str]) -> str:
+    """How a benchmark was run, without the folder its page goes to, which says nothing of it."""
+    kept, rest = [], iter(arguments)
+    for argument in rest:
+        if argument == "--out":
+            next(rest, None)
+        elif not argument.startswith("--out="):
+            kept.append(argument)
+    return shlex.join(["python", "-m", module, *kept])
 
 
 def processor() -> str:

@@ -14,7 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks import __main__ as program
-from benchmarks import case, compile_times, kernels, measure, report, specs, triton_env, worker
+from benchmarks import (
+    case,
+    compile_times,
+    kernels,
+    machine,
+    measure,
+    report,
+    specs,
+    triton_env,
+    worker,
+)
 
 ROOT = Path(__file__).parents[1]
 SOME = (
@@ -306,3 +316,8 @@ def test_triton_environment_is_not_made_unasked(
     with pytest.raises(triton_env.Unavailable, match="without --quick"):
         triton_env.prepare(make=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_is_told_without_folders() -> None:
+    given = ["--quick", "--out", "/a/folder", "--out=/another", "--only", "add 5,003"]
+    assert machine.command("benchmarks", given) == "python -m benchmarks --quick --only 'add 5,003'"
