@@ -12,37 +12,44 @@ from tritium.ir.dtypes import Type
 from tritium.ops.constants import constant_dtype, number, to_tile
 from tritium.ops.python import same, type_text
 from tritium.ops.tile import Tile
-from tritium.ops.tuples import TileTuple
+from tritium.ops.tuples import Structure
 
 from .names import Binding, Scope, Unset
 
 Place: TypeAlias = tuple[str, tuple[int, ...]]
-"""A variable, and the way to one element of a tuple that it holds."""
+"""A variable, and the way to one part of a tuple or another structure that it holds."""
 
 
 def leaves(value: Any, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """The elements of a value that are no tuples, with the way to each."""
-    if isinstance(value, TileTuple):
-        for index, part in enumerate(value):
+    """The parts of a value that have no parts themselves, with the way to each."""
+    if isinstance(value, Structure):
+        for index, part in enumerate(value._parts()):
             yield from leaves(part, (*path, index))
     else:
         yield path, value
 
 
 def replaced(value: Any, path: tuple[int, ...], new: Any) -> Any:
-    """``value`` with one element exchanged."""
+    """``value`` with one part exchanged."""
     if not path:
         return new
-    parts = list(value)
+    parts = list(value._parts())
     parts[path[0]] = replaced(parts[path[0]], path[1:], new)
-    return TileTuple(parts, value.fields)
+    return value._rebuilt(parts)
 
 
 def element(value: Any, path: tuple[int, ...]) -> Any:
-    """The element at the end of a way."""
+    """The part at the end of a way."""
     for index in path:
-        value = value[index]
+        value = value._parts()[index]
     return value
+
+
+def kinds(value: Any) -> Any:
+    """What must stay the same of a value while its leaves change."""
+    if isinstance(value, Structure):
+        return (value._kind(), *map(kinds, value._parts()))
+    return None
 
 
 @dataclass
@@ -103,7 +110,7 @@ class Carried:
 
     def _compare(self, name: str, scope: Scope, entry: Binding, after: Binding) -> bool:
         old, new = list(leaves(entry.value)), list(leaves(after.value))
-        if not after.is_set or [path for path, _ in old] != [path for path, _ in new]:
+        if not after.is_set or kinds(entry.value) != kinds(after.value):
             raise self._unstable(name, entry.value, after)
         found = False
         for (path, left), (_, right) in zip(old, new):

@@ -17,7 +17,7 @@ from tritium.ops.emit import emit
 from tritium.ops.python import same
 from tritium.ops.shape import splat
 from tritium.ops.tile import Tile
-from tritium.ops.tuples import TileTuple
+from tritium.ops.tuples import Structure
 
 if TYPE_CHECKING:
     from .tracer import CompileTracer
@@ -50,13 +50,10 @@ class Merge:
         for different types.
         """
         pair = _present(left, right)
-        if isinstance(pair, TileTuple):
-            lefts = _parts(left, len(pair))
-            rights = _parts(right, len(pair))
-            parts = [
-                self.value(name, lefts[i], rights[i], promote=promote) for i in range(len(pair))
-            ]
-            return lambda results: TileTuple((part(results) for part in parts), pair.fields)
+        if isinstance(pair, Structure):
+            sides = zip(_parts(left, pair), _parts(right, pair))
+            parts = [self.value(name, one, other, promote=promote) for one, other in sides]
+            return lambda results: pair._rebuilt(part(results) for part in parts)
         if left is ABSENT or right is ABSENT:
             return self._one_sided(name, left, right)
         if _identical(left, right):
@@ -118,12 +115,12 @@ def _present(left: Any, right: Any) -> Any:
     return right if left is ABSENT else left
 
 
-def _parts(value: Any, count: int) -> tuple[Any, ...]:
+def _parts(value: Any, like: Structure) -> tuple[Any, ...]:
     if value is ABSENT:
-        return (ABSENT,) * count
-    if not isinstance(value, TileTuple) or len(value) != count:
+        return (ABSENT,) * len(like._parts())
+    if not isinstance(value, Structure) or value._kind() != like._kind():
         raise Mismatch
-    return tuple(value)
+    return value._parts()
 
 
 def _identical(left: Any, right: Any) -> bool:

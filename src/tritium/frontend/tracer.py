@@ -20,7 +20,7 @@ from tritium.ops.emit import emit
 from tritium.ops.python import is_known, wrap
 from tritium.ops.source import capture
 from tritium.ops.tile import Tile
-from tritium.ops.tuples import TileTuple
+from tritium.ops.tuples import Structure, TileTuple
 
 from .arguments import Argument, Arguments
 from .base import Frame, Returned
@@ -170,8 +170,8 @@ def _key(value: Any) -> Any:
     """What makes two calls compile to the same code: types of tiles, known values."""
     if isinstance(value, Tile):
         return value.type
-    if isinstance(value, TileTuple):
-        return tuple(map(_key, value))
+    if isinstance(value, Structure):
+        return (value._kind(), *map(_key, value._parts()))
     if isinstance(value, constexpr):
         return (type(value.value), repr(value.value))
     return id(value)

@@ -28,7 +28,7 @@ from .constants import number, to_tile
 from .constexpr import constexpr, unwrap
 from .emit import METHODS
 from .tile import Tile
-from .tuples import TileTuple
+from .tuples import Structure, TileTuple
 
 _CONSTANTS = (bool, int, float, complex, str, enum.Enum, np.generic)
 
@@ -52,8 +52,8 @@ def plain(value: Any) -> Any:
 
 def is_known(value: Any) -> bool:
     """Whether no part of a kernel value is a run-time tile."""
-    if isinstance(value, TileTuple):
-        return all(map(is_known, value))
+    if isinstance(value, Structure):
+        return all(map(is_known, value._parts()))
     return not isinstance(value, Tile)
 
 
@@ -66,15 +66,18 @@ def same(left: Any, right: Any) -> bool:
         return False
     if isinstance(left, float):
         return left.hex() == float(right).hex()
-    if isinstance(left, TileTuple):
-        return len(left) == len(right) and all(same(l, r) for l, r in zip(left, right))
+    if isinstance(left, Structure):
+        pairs = zip(left._parts(), right._parts())
+        return bool(left._kind() == right._kind()) and all(same(l, r) for l, r in pairs)
     return bool(left == right)
 
 
 def describe(value: Any) -> str:
     """What a message calls a kernel value."""
     if isinstance(value, TileTuple):
-        return f"the tuple ({', '.join(map(describe, value))})"
+        return f"the tuple {value._shown(map(describe, value))}"
+    if isinstance(value, Structure):
+        return value._shown(map(describe, value._parts()))
     return str(describe_operand(value))
 
 
@@ -83,8 +86,8 @@ def type_text(value: Any) -> str:
     known = unwrap(value)
     if isinstance(known, Tile):
         return str(known.type)
-    if isinstance(known, TileTuple):
-        return f"({', '.join(map(type_text, known))})"
+    if isinstance(known, Structure):
+        return known._shown(map(type_text, known._parts()))
     return repr(value) if isinstance(value, constexpr) else describe(value)
 
 

@@ -1,4 +1,4 @@
-"""``tl.tuple``: heterogeneous sequences of surface values."""
+"""Kernel values that consist of others; ``tl.tuple``, the heterogeneous sequence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,32 @@ from typing import Any
 from .constexpr import constexpr, unwrap
 
 
-class TileTuple:
+class Structure:
+    """A kernel value that consists of others, its parts, in a fixed order.
+
+    Branches, loops, calls and returns hand its parts on and put it together again.
+    """
+
+    __slots__ = ()
+
+    def _parts(self) -> tuple[Any, ...]:
+        """The parts, structures themselves among them."""
+        raise TypeError(f"{type(self).__name__} has no parts")
+
+    def _rebuilt(self, parts: Iterable[Any]) -> Structure:
+        """The same with other parts."""
+        raise TypeError(f"{type(self).__name__} has no parts")
+
+    def _kind(self) -> Any:
+        """Equal for two that differ in their parts alone; hashable."""
+        return type(self), len(self._parts())
+
+    def _shown(self, parts: Iterable[str]) -> str:
+        """What messages call it, given what they call its parts."""
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+class TileTuple(Structure):
     """An immutable sequence; lists and tuples in kernels become this.
 
     A named tuple keeps its field names: its values are then attributes too.
@@ -19,6 +44,15 @@ class TileTuple:
     def __init__(self, values: Iterable[Any] = (), fields: tuple[str, ...] | None = None) -> None:
         self.values = tuple(values)
         self.fields = fields
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self.values
+
+    def _rebuilt(self, parts: Iterable[Any]) -> TileTuple:
+        return TileTuple(parts, self.fields)
+
+    def _shown(self, parts: Iterable[str]) -> str:
+        return f"({', '.join(parts)})"
 
     def __len__(self) -> int:
         return len(self.values)
