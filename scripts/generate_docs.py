@@ -152,7 +152,8 @@ def operations_page() -> str:
         "of a vector and is shared by all backends, but for NVIDIA GPUs' *own rules*; the others",
         "are written by what places the work: *nests* of loops on the CPU, *layouts* of tiles in",
         "the registers of threads on NVIDIA GPUs. There each operation stands for all of its",
-        "types, from compute capability 7.5 on.",
+        "types, from compute capability 7.5 on. Where a backend has no code for an operation it",
+        "says why, and compiling such a kernel for it is the error E0211.",
     ]
     head = ("Operation", "Executor", *FAMILIES, "pointers", "on the CPU", "on NVIDIA GPUs")
     for family in sorted({cls.family for cls in REGISTRY.values()}):
@@ -170,6 +171,8 @@ def operation_rows(cls: type[Op]) -> list[tuple[str, ...]]:
     """A row for all executors with the same classes."""
     rows: dict[tuple[str, ...], list[str]] = {}
     for executor, promise in EXECUTORS.items():
+        if executor in cls.unsupported:
+            continue
         rows.setdefault(tuple(operation_cells(cls, promise)), []).append(executor)
     return [
         (code(cls.mnemonic), ", ".join(executors), *cells, *lowerings(cls))
@@ -192,8 +195,11 @@ def operation_cells(cls: type[Op], promise: str) -> list[str]:
 def lowerings(cls: type[Op]) -> tuple[str, str]:
     """What writes an operation's machine code, on the CPU and on NVIDIA GPUs."""
     if cls.mnemonic in STRUCTURAL:
-        return "nests", "layouts"
-    return "rule", "own rule" if cls in NVPTX else "rule"
+        cpu, nvptx = "nests", "layouts"
+    else:
+        cpu, nvptx = "rule", "own rule" if cls in NVPTX else "rule"
+    missing = {name: f"unsupported: {why}" for name, why in cls.unsupported.items()}
+    return missing.get("cpu", cpu), missing.get("nvptx", nvptx)
 
 
 def family_text(

@@ -82,6 +82,12 @@ def test_agreement_is_declared_for_known_executors(cls: type[Op]) -> None:
             assert isinstance(agreement_of(cls, executor, case.dtype), (Exact, Ulp, Order))
 
 
+@pytest.mark.parametrize("cls", OPERATIONS, ids=lambda cls: cls.mnemonic)
+def test_says_why_an_executor_has_no_code(cls: type[Op]) -> None:
+    assert set(cls.unsupported) <= set(EXECUTORS) - {"reference", "interp"}
+    assert all(cls.unsupported.values())
+
+
 @pytest.mark.parametrize("cls", elementwise(), ids=lambda cls: cls.mnemonic)
 def test_has_a_common_lowering(cls: type[Op]) -> None:
     for module in pkgutil.iter_modules(common.__path__):

@@ -127,6 +127,12 @@ def _operations() -> None:
         "use tl.where, or reduce it first",
     )
     define("E0210", Kind.TYPE, "{op} can't take {got}", "{hint}")
+    define(
+        "E0211",
+        Kind.UNSUPPORTED,
+        "{op} has no code for {executor}: {reason}",
+        "run the kernel on the CPU, or step by step with TRITON_INTERPRET=1",
+    )
 
 
 def _verifier() -> None:

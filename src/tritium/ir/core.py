@@ -8,7 +8,7 @@ Printing, parsing, cloning, use lists and verification are generic over these fi
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from tritium.diagnostics import Loc
@@ -298,6 +298,9 @@ class Op(metaclass=OpMeta):
     fields: ClassVar[dict[str, Field]] = {}
     effects: ClassVar[Effects] = PURE
     terminator: ClassVar[bool] = False
+    unsupported: ClassVar[Mapping[str, str]] = {}
+    """The executors that have no code for it, each with the reason: for which no such kernel is
+    compiled."""
 
     operands: list[Value]
     bounds: tuple[int, ...]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritium.backends import llvm
 from tritium.backends.compiled import CpuKernel
+from tritium.backends.supported import check_supported
 from tritium.ir.core import Function
 from tritium.passes.origins import alias_pairs, written_parameters
 
@@ -43,8 +44,10 @@ def compile_kernel(
     """Compile a verified function.
 
     ``disjoint``: distinct pointer parameters (``alias_pairs``) are known not to overlap, so loads
-    may move past stores to other parameters. Adds seconds by phase to ``times``.
+    may move past stores to other parameters. Adds seconds by phase to ``times``. Raises E0211 for
+    an operation that says that there is no code for it.
     """
+    check_supported(function, "cpu")
     writer = write_module(function, target, disjoint=disjoint, times=times)
     with llvm.timed(times, "emit"):
         text = writer.module.text()

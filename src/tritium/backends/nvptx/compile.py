@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tritium.backends import llvm
+from tritium.backends.supported import check_supported
 from tritium.ir.core import Function
 from tritium.passes.origins import alias_pairs, written_parameters
 
@@ -72,8 +73,10 @@ def compile_kernel(
     """Compile a verified function for blocks of ``num_warps`` warps, a power of two up to 32.
 
     ``disjoint``: distinct pointer parameters (``alias_pairs``) are known not to overlap, so an
-    access needs not wait for those to other parameters. Adds seconds by phase to ``times``.
+    access needs not wait for those to other parameters. Adds seconds by phase to ``times``. Raises
+    E0211 for an operation that says that there is no code for it.
     """
+    check_supported(function, "nvptx")
     writer = write_module(function, target, num_warps=num_warps, disjoint=disjoint, times=times)
     with llvm.timed(times, "emit"):
         text = writer.module.text()

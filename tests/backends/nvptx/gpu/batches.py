@@ -96,7 +96,11 @@ def grouped(group: str, integers: bool = False, large: bool = False) -> list[Cas
 
 def groups() -> list[str]:
     load_operations()
-    mnemonics = [name for name in sorted(REGISTRY) if not name.startswith("control.")]
+    mnemonics = [
+        name
+        for name in sorted(REGISTRY)
+        if not name.startswith("control.") and "nvptx" not in REGISTRY[name].unsupported
+    ]
     return mnemonics + [EXTENTS + name for name in sorted(extents.cases())]
 
 
