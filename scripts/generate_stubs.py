@@ -42,6 +42,7 @@ from tritium.ops.tuples import TileTuple as tuple
 
 from . import core as core
 from . import math as math
+from . import random as random
 from . import standard as standard
 from .names import const as const
 '''

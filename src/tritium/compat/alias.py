@@ -31,6 +31,7 @@ _SAME = {
     "triton.language": "tritium.language",
     "triton.language.core": "tritium.language.core",
     "triton.language.math": "tritium.language.math",
+    "triton.language.random": "tritium.language.random",
     "triton.language.standard": "tritium.language.standard",
     "triton.runtime.driver": "tritium.runtime.driver",
 }

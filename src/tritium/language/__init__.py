@@ -12,6 +12,7 @@ from tritium.ops.emit import SURFACE as _SURFACE
 from . import core as core
 from . import math as math
 from . import names as _names
+from . import random as random
 from . import standard as standard
 
 globals().update(_names.VALUES)

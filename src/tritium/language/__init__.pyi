@@ -18,6 +18,7 @@ from tritium.ops.tuples import TileTuple as tuple
 
 from . import core as core
 from . import math as math
+from . import random as random
 from . import standard as standard
 from .names import const as const
 
@@ -595,8 +596,12 @@ def num_programs(axis: Any) -> tensor:
     Raises E0206 for another axis, E0205 where it isn't a compile-time value.
     """
 
-def pair_uniform_to_normal(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: random numbers come with a later version. Raises E0121."""
+def pair_uniform_to_normal(u1: Any, u2: Any) -> Any:
+    """Two independent numbers, normally distributed, of two evenly from [0, 1).
+
+    Box-Muller: ``sqrt(-2 ln u1)`` times the cosine and the sine of ``2 pi u2``. ``u1`` is raised to
+    1e-7, so no result is beyond 5.68.
+    """
 
 def permute(input: Any, *dims: Any) -> tensor:
     """The axes of ``input`` in another order: axis i of the result is axis ``dims[i]``.
@@ -605,11 +610,19 @@ def permute(input: Any, *dims: Any) -> tensor:
     where it doesn't.
     """
 
-def philox(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: random numbers come with a later version. Raises E0121."""
+def philox(seed: Any, c0: Any, c1: Any, c2: Any, c3: Any, n_rounds: Any = 10) -> Any:
+    """The four words of the counter ``c0`` to ``c3`` under an integer ``seed``.
 
-def philox_impl(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: random numbers come with a later version. Raises E0121."""
+    Counters are 32 or 64 bits wide, read as unsigned, and so is the result. With 32 bits the two
+    words of the key are the low and the high half of the seed as uint64; with 64 bits they are the
+    seed and 0.
+    """
+
+def philox_impl(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, n_rounds: Any = 10) -> Any:
+    """The four words of the counter ``c0`` to ``c3`` under the key ``k0``, ``k1``.
+
+    All are uint32, or all uint64: the generator of that width.
+    """
 
 def program_id(axis: Any) -> tensor:
     """This program's index along ``axis`` (0, 1 or 2) of the grid: an int32 scalar, from 0.
@@ -617,23 +630,29 @@ def program_id(axis: Any) -> tensor:
     Raises E0206 for another axis, E0205 where it isn't a compile-time value.
     """
 
-def rand(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: random numbers come with a later version. Raises E0121."""
+def rand(seed: Any, offset: Any, n_rounds: Any = 10) -> Any:
+    """A number from [0, 1) for each integer of ``offset``, evenly distributed; fp32."""
 
-def rand4x(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: random numbers come with a later version. Raises E0121."""
+def rand4x(seed: Any, offsets: Any, n_rounds: Any = 10) -> Any:
+    """Four numbers from [0, 1) for each integer of ``offsets``; fp32.
 
-def randint(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: random numbers come with a later version. Raises E0121."""
+    They cost what one of ``rand`` does.
+    """
 
-def randint4x(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: random numbers come with a later version. Raises E0121."""
+def randint(seed: Any, offset: Any, n_rounds: Any = 10) -> Any:
+    """A uint32 for each integer of ``offset``, evenly from 0 to 2^32 - 1."""
 
-def randn(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: random numbers come with a later version. Raises E0121."""
+def randint4x(seed: Any, offset: Any, n_rounds: Any = 10) -> Any:
+    """Four uint32 for each integer of ``offset``: the generator's four words.
 
-def randn4x(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: random numbers come with a later version. Raises E0121."""
+    An offset of 64 bits is the first two words of the counter, a narrower one the first.
+    """
+
+def randn(seed: Any, offset: Any, n_rounds: Any = 10) -> Any:
+    """A number for each integer of ``offset``, normal with mean 0 and variance 1; fp32."""
+
+def randn4x(seed: Any, offset: Any, n_rounds: Any = 10) -> Any:
+    """Four numbers for each integer of ``offset``, normal with mean 0 and variance 1; fp32."""
 
 def ravel(x: Any, can_reorder: Any = False) -> tensor:
     """``x`` as one axis, in row-major order. ``can_reorder`` is never used."""
@@ -770,8 +789,12 @@ def trans(input: Any, *dims: Any) -> tensor:
     Raises E0204 for a rank under 2, E0206 where ``dims`` doesn't name every axis once.
     """
 
-def uint_to_uniform_float(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: random numbers come with a later version. Raises E0121."""
+def uint_to_uniform_float(x: Any) -> Any:
+    """fp32 from 0 to 1, 1 excluded, of evenly distributed integers of 32 or 64 bits.
+
+    The bits are read as signed; ``~x`` stands for a negative ``x``. The result is that times a
+    constant just below 2^-31 or 2^-63, rounded twice: to fp32, and after the product.
+    """
 
 def umulhi(x: Any, y: Any) -> tensor:
     """The upper 32 (or 64) bits of the product of two 32- (or 64-) bit integers as unsigned.

@@ -13,7 +13,7 @@ from tritium.ops.constexpr import constexpr, unwrap
 from tritium.ops.emit import SURFACE, surface
 from tritium.ops.later import unsupported
 
-from . import names, standard  # noqa: F401 - standard adds to the tables
+from . import names, random, standard  # noqa: F401 - the latter two add to the tables
 
 CONSTEXPR_0 = constexpr(0)
 

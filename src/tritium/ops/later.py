@@ -34,18 +34,6 @@ LATER: dict[str, tuple[str, ...]] = {
         "topk",
     ),
     "rearranging tiles": ("cat", "flip", "gather", "interleave", "join", "split"),
-    "random numbers": (
-        "pair_uniform_to_normal",
-        "philox",
-        "philox_impl",
-        "rand",
-        "rand4x",
-        "randint",
-        "randint4x",
-        "randn",
-        "randn4x",
-        "uint_to_uniform_float",
-    ),
     "block pointers and descriptors": (
         "advance",
         "load_tensor_descriptor",
