@@ -274,6 +274,12 @@ def _memory() -> None:
         "use mask= and other=",
     )
     define(
+        "E0609",
+        Kind.VALUE,
+        "{op}: {name} belongs to tiles of pointers, got {got}",
+        "use boundary_check= and padding_option=",
+    )
+    define(
         "E0608",
         Kind.INTERPRETER,
         "{op} in program {program}: {lane} has the address {address}, {reason}",

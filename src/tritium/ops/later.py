@@ -34,13 +34,6 @@ LATER: dict[str, tuple[str, ...]] = {
         "topk",
     ),
     "rearranging tiles": ("cat", "flip", "gather", "interleave", "join", "split"),
-    "block pointers and descriptors": (
-        "advance",
-        "load_tensor_descriptor",
-        "make_block_ptr",
-        "make_tensor_descriptor",
-        "store_tensor_descriptor",
-    ),
     "run-time prints and checks": ("device_assert", "device_print", "expect_zero"),
     "calls of foreign code": ("inline_asm_elementwise",),
     "scaled products": ("dot_scaled",),
@@ -55,7 +48,7 @@ METHODS_LATER = frozenset(
     for group in ("atomic operations", "scans, sorting and maps")
     for name in LATER[group]
     if name not in ("bitonic_merge", "map_elementwise", "topk")
-) | {"advance", "flip", "gather", "split"}
+) | {"flip", "gather", "split"}
 """Those that are also methods of tiles."""
 
 

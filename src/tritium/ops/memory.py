@@ -27,6 +27,7 @@ from tritium.ir.dtypes import (
 from tritium.ir.types import PointerType, element, like, shaped
 
 from . import samples
+from .blocks import BlockPointer, load_block, store_block
 from .cast import bitcast_tile, cast, convert_tile
 from .constants import constant, describe, number, to_tile
 from .constexpr import unwrap
@@ -383,8 +384,10 @@ def load(
 
     Lanes whose ``mask`` (int1) is false read no memory: they give ``other``, cast to the element
     type, or 0. Mask and other are broadcast to the pointer's shape; a larger mask broadcasts the
-    pointer, unless that is a scalar. ``boundary_check`` and ``padding_option`` belong to block
-    pointers.
+    pointer, unless that is a scalar.
+
+    Of a block pointer the block: along the axes that ``boundary_check`` lists, elements outside of
+    the array read no memory and give 0, or NaN with ``padding_option="nan"``. It takes no mask.
 
     No option changes a result. On NVIDIA GPUs ``cache_modifier`` (ca, cg, cs, cv; wb and wt are for
     stores and say nothing here) is the instruction's cache operator, ``eviction_policy``
@@ -396,6 +399,14 @@ def load(
     E0604 for ``other`` without a mask, E0606 for an unknown option, E0607 for options of block
     pointers.
     """
+    block = unwrap(pointer)
+    if isinstance(block, BlockPointer):
+        return load_block(
+            *(block, mask, other, boundary_check, padding_option),
+            cache_modifier=cache_modifier,
+            eviction_policy=eviction_policy,
+            volatile=volatile,
+        )
     address = _pointer_tile("load", pointer)
     _refuse_block_pointer_options("load", address, boundary_check, padding_option)
     if unwrap(other) is not None and unwrap(mask) is None:
@@ -448,6 +459,14 @@ def store(
     E0605 for a pointer to const, E0606 for an unknown option, E0607 for an option of block
     pointers.
     """
+    block = unwrap(pointer)
+    if isinstance(block, BlockPointer):
+        store_block(
+            *(block, value, mask, boundary_check),
+            cache_modifier=cache_modifier,
+            eviction_policy=eviction_policy,
+        )
+        return
     address = _pointer_tile("store", pointer)
     _refuse_block_pointer_options("store", address, boundary_check)
     options = {

@@ -27,6 +27,7 @@ from .constants import describe as describe_operand
 from .constants import number, to_tile
 from .constexpr import constexpr, unwrap
 from .emit import METHODS
+from .methods import BoundMethod as BoundMethod
 from .tile import Tile
 from .tuples import Structure, TileTuple
 
@@ -292,19 +293,6 @@ def _run_time_condition(tile: Tile) -> Tile:
 
 
 # ---- attributes ----------------------------------------------------------------------------------
-
-
-class BoundMethod:
-    """A surface function found as a method of a tile."""
-
-    __slots__ = ("function", "receiver")
-
-    def __init__(self, receiver: Any, function: Callable[..., Any]) -> None:
-        self.receiver = receiver
-        self.function = function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(self.receiver, *args, **kwargs)
 
 
 def receiver(value: Any, name: str) -> Any:

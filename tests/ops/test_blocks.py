@@ -1,0 +1,365 @@
+"""Block pointers and tensor descriptors: what they read and write, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.frontend.kernels import F32, I32, I64, array, jit, launch, refused
+from tests.ops.harness import eager
+
+import tritium
+import tritium.language as tl
+from tritium.diagnostics import TritiumError
+from tritium.frontend.specialize import PointerSpec
+from tritium.ir.types import PointerType
+from tritium.ops.spec import given
+
+FP = PointerSpec(tl.float32)
+
+
+def both(kernel: Any, grid: tuple[int, ...], *args: Any, **known: Any) -> list[np.ndarray]:
+    """Machine code's and eager mode's results, which must be equal bit for bit; the latter."""
+    copies = [each.copy() if isinstance(each, np.ndarray) else each for each in args]
+    kernel.interpret[grid](*args, **known)
+    kernel[grid](*copies, **known)
+    arrays = [each for each in args if isinstance(each, np.ndarray)]
+    compiled = [each for each in copies if isinstance(each, np.ndarray)]
+    for one, other in zip(arrays, compiled):
+        np.testing.assert_array_equal(one.view(np.uint8), other.view(np.uint8))
+    return arrays
+
+
+# ---- block pointers ------------------------------------------------------------------------------
+
+
+@tritium.jit
+def transpose_blocks(x, y, m, n, BM: tl.constexpr, BN: tl.constexpr):
+    i, j = tl.program_id(0), tl.program_id(1)
+    source = tl.make_block_ptr(x, (m, n), (n, 1), (i * BM, j * BN), (BM, BN), (1, 0))
+    target = tl.make_block_ptr(y, (n, m), (m, 1), (j * BN, i * BM), (BN, BM), order=(1, 0))
+    tile = tl.load(source, boundary_check=(0, 1), padding_option="zero")
+    tl.store(target, tl.trans(tile), boundary_check=(0, 1))
+
+
+@pytest.mark.parametrize("shape", [(8, 16), (13, 29), (1, 1), (16, 5)])
+@pytest.mark.parametrize("block", [(4, 8), (5, 3)])
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.float64, np.float16])
+def test_blocks_are_copied(shape: tuple[int, int], block: tuple[int, int], dtype: Any) -> None:
+    x = np.arange(shape[0] * shape[1]).reshape(shape).astype(dtype)
+    y = np.zeros(shape[::-1], dtype)
+    grid = (-(-shape[0] // block[0]), -(-shape[1] // block[1]))
+    both(transpose_blocks, grid, x, y, *shape, *block)
+    np.testing.assert_array_equal(y, x.T)
+
+
+@tritium.jit
+def matmul(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    p = tl.make_block_ptr(a, (m, k), (k, 1), (row, 0), (BM, BK), (1, 0))
+    q = tl.make_block_ptr(b, (k, n), (n, 1), (0, column), (BK, BN), (1, 0))
+    total = tl.zeros((BM, BN), tl.float32)
+    for _ in range(0, k, BK):
+        left = tl.load(p, boundary_check=(0, 1))
+        right = tl.load(q, boundary_check=(0, 1))
+        total = tl.dot(left, right, total, input_precision="ieee")
+        p = p.advance((0, BK))
+        q = tl.advance(q, [BK, 0])
+    r = tl.make_block_ptr(c, (m, n), (n, 1), (row, column), (BM, BN), (1, 0))
+    tl.store(r, total.to(r.dtype.element_ty), boundary_check=(0, 1))
+
+
+def test_matmul_carries_block_pointers() -> None:
+    rng = np.random.default_rng(1)
+    a = rng.integers(-4, 5, (37, 45)).astype(np.float32)
+    b = rng.integers(-4, 5, (45, 19)).astype(np.float32)
+    c = np.zeros((37, 19), np.float32)
+    both(matmul, (3, 2), a, b, c, 37, 19, 45, 16, 16, 16)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+@tritium.jit
+def padded(x, y, n, start, OPTION: tl.constexpr):
+    p = tl.make_block_ptr(x, (n,), (1,), (start,), (8,), (0,))
+    tile = tl.load(p, boundary_check=(0,), padding_option=OPTION)
+    tl.store(y + tl.arange(0, 8), tile)
+
+
+@pytest.mark.parametrize("option", ["", "zero", "nan"])
+@pytest.mark.parametrize("start", [-3, 0, 4, 9, -20])
+def test_padding(option: str, start: int) -> None:
+    x = np.arange(1, 7, dtype=np.float32)
+    y = np.full(8, -1, np.float32)
+    both(padded, (1,), x, y, 6, start, option)
+    outside = np.nan if option == "nan" else 0
+    index = np.arange(start, start + 8)
+    inside = (index >= 0) & (index < 6)
+    np.testing.assert_array_equal(y, np.where(inside, x[np.clip(index, 0, 5)], outside))
+
+
+@tritium.jit
+def checked_along_one(x, y):
+    p = tl.make_block_ptr(x, (2, 3), (4, 1), (0, 1), (2, 4), (1, 0))
+    tile = tl.load(p, boundary_check=(1,))
+    tl.store(tl.make_block_ptr(y, (2, 4), (4, 1), (0, 0), (2, 4), (1, 0)), tile)
+
+
+def test_only_listed_axes_are_checked() -> None:
+    x = np.arange(8, dtype=np.int32)
+    y = np.full((2, 4), -1, np.int32)
+    both(checked_along_one, (1,), x, y)
+    assert y.tolist() == [[1, 2, 0, 0], [5, 6, 0, 0]]
+
+
+@tritium.jit
+def chosen(x, y, z, n, which):
+    if which > 0:
+        p = tl.make_block_ptr(x, (n,), (1,), (0,), (4,), (0,))
+    else:
+        p = tl.make_block_ptr(y, (n,), (1,), (which,), (4,), (0,))
+    tl.store(z + tl.arange(0, 4), tl.load(moved(p, 1), boundary_check=0))
+
+
+@tritium.jit
+def moved(p, by):
+    if by == 0:
+        return p
+    return tl.advance(p, (by,))
+
+
+@pytest.mark.parametrize("which", [1, 0, -1])
+def test_block_pointers_go_through_branches_and_calls(which: int) -> None:
+    x, y = np.arange(10, 16, dtype=np.int32), np.arange(20, 26, dtype=np.int32)
+    z = np.zeros(4, np.int32)
+    both(chosen, (1,), x, y, z, 6, which)
+    start = 1 + min(which, 0)
+    assert z.tolist() == (x if which > 0 else y)[start : start + 4].tolist()
+
+
+@tritium.jit
+def far_offset(x, y, stride):
+    p = tl.make_block_ptr(x, (3, 4), (stride, 1), (1, 0), (1, 4), (1, 0))
+    tl.store(y + tl.arange(0, 4)[None, :], tl.load(p))
+
+
+def test_index_arithmetic_does_not_wrap() -> None:
+    rows = np.arange(12, dtype=np.int32).reshape(3, 4)
+    y = np.zeros(4, np.int32)
+    both(far_offset, (1,), rows, y, 4)
+    assert y.tolist() == [4, 5, 6, 7]
+
+    @jit
+    def wide(out, big):
+        p = tl.make_block_ptr(out, (8,), (1,), (big,), (1,), (0,))
+        back = tl.advance(p, (0 - big.to(tl.int64),))
+        tl.store(tl.advance(back, (3,)), tl.full((1,), 5, tl.int32))
+
+    out = array([0] * 8)
+    launch(wide, (1,), out, 2147483647)
+    assert out.tolist() == [0, 0, 0, 5, 0, 0, 0, 0]
+
+
+def test_block_pointers_refused() -> None:
+    @jit
+    def kernel(p, n):
+        tl.make_block_ptr(p, (n,), (1,), (0,), (4,), (1,))
+
+    refused(kernel, "E0206", FP, I32, at="(1,)")
+
+    @jit
+    def ranks(p, n):
+        tl.make_block_ptr(p, (n, n), (1,), (0,), (4,), (0,))
+
+    refused(ranks, "E0206", FP, I32, at="(n, n)")
+
+    @jit
+    def extents(p, n):
+        tl.make_block_ptr(p, (n,), (1,), (0,), (n,), (0,))
+
+    refused(extents, "E0205", FP, I32, at="(n,)")
+
+    @jit
+    def floats(p, n):
+        tl.make_block_ptr(p, (n,), (1,), (0,), (4,), (0,))
+
+    refused(floats, "E0204", FP, F32, at="(n,)")
+    refused(floats, "E0601", I32, I32, at="p")
+
+    @jit
+    def number(p, n):
+        tl.make_block_ptr(p, n, (1,), (0,), (4,), (0,))
+
+    refused(number, "E0204", FP, I32, at="n")
+
+    @jit
+    def grown(p, n):
+        block = tl.make_block_ptr(p, (n,), (1,), (0,), (4,), (0,))
+        for _ in range(n):
+            block = tl.make_block_ptr(p, (n,), (1,), (0,), (8,), (0,))
+        tl.load(block)
+
+    problem = refused(grown, "E0401", FP, I32, at="block")
+    assert "[4] of fp32" in problem.message and "[8] of fp32" in problem.message
+
+
+LOADS = {
+    "mask": ("E0609", "mask", "tl.load(b, mask=m)"),
+    "other": ("E0609", "other", "tl.load(b, other=0.0)"),
+    "axis": ("E0207", "boundary_check", "tl.load(b, boundary_check=(1,))"),
+    "negative axis": ("E0207", "boundary_check", "tl.load(b, boundary_check=(-1,))"),
+    "padding": ("E0606", "padding_option", "tl.load(b, padding_option='inf')"),
+}
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_loads_refused(name: str) -> None:
+    code, argument, call = LOADS[name]
+    with eager(), pytest.raises(TritiumError) as caught:
+        pointer = given(PointerType(tl.float32))
+        b = tl.make_block_ptr(pointer, (4,), (1,), (0,), (4,), (0,))
+        eval(call, {"tl": tl, "b": b, "m": given(tl.int1, 4)})
+    assert (caught.value.code, caught.value.argument) == (code, argument)
+
+
+def test_nan_needs_floats() -> None:
+    with eager(), pytest.raises(TritiumError) as caught:
+        b = tl.make_block_ptr(given(PointerType(tl.int32)), (4,), (1,), (0,), (4,), (0,))
+        tl.load(b, boundary_check=(0,), padding_option="nan")
+    assert caught.value.code == "E0206"
+    assert caught.value.argument == "padding_option"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [given(tl.float16, 4), given(tl.float32, 8), given(tl.int32)],
+    ids=["another type", "another shape", "a scalar of another type"],
+)
+def test_stores_refused(value: Any) -> None:
+    with eager(), pytest.raises(TritiumError) as caught:
+        b = tl.make_block_ptr(given(PointerType(tl.float32)), (4,), (1,), (0,), (4,), (0,))
+        tl.store(b, value)
+    assert (caught.value.code, caught.value.argument) == ("E0204", "value")
+
+
+def test_advance_refused() -> None:
+    with eager():
+        b = tl.make_block_ptr(given(PointerType(tl.float32)), (4,), (1,), (0,), (4,), (0,))
+        for pointer, offsets, code, argument in [
+            (given(PointerType(tl.float32)), (1,), "E0204", "base"),
+            (b, (1, 2), "E0206", "offsets"),
+            (b, 1, "E0204", "offsets"),
+            (b, (1.5,), "E0204", "offsets"),
+        ]:
+            with pytest.raises(TritiumError) as caught:
+                tl.advance(pointer, offsets)
+            assert (caught.value.code, caught.value.argument) == (code, argument)
+
+
+# ---- descriptors made in kernels -----------------------------------------------------------------
+
+
+@tritium.jit
+def copy_by_descriptor(x, y, m, n, BM: tl.constexpr, BN: tl.constexpr, PADDING: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [m, n], [n, 1], [BM, BN], PADDING)
+    wide = tl.make_tensor_descriptor(y, [m + 1, n], strides=[n, 1], block_shape=[BM, BN])
+    i = tl.program_id(0) * BM
+    for j in range(0, n, BN):
+        tile = source.load([i, j])
+        tl.static_assert(tile.dtype == source.dtype)
+        tl.static_assert(source.block_shape[0] == BM)
+        wide.store([i, j], tile.to(tl.float64))
+
+
+@pytest.mark.parametrize("padding", ["zero", "nan"])
+@pytest.mark.parametrize("block", [(4, 8), (3, 5)])
+def test_descriptors_copy(padding: str, block: tuple[int, int]) -> None:
+    x = np.arange(6 * 12, dtype=np.float32).reshape(6, 12)
+    y = np.full((7, 12), -1, np.float32)
+    both(copy_by_descriptor, (3,), x, y, 6, 12, *block, padding)
+    np.testing.assert_array_equal(y[:6], x)
+    assert np.isnan(y[6]).all() if padding == "nan" else not y[6].any()
+
+
+@tritium.jit
+def rows(x, index, y, n, start, COUNT: tl.constexpr):
+    source = tl.make_tensor_descriptor(x, [5, n], [n, 1], [1, 4])
+    target = tl.make_tensor_descriptor(y, [5, n], [n, 1], [1, 4])
+    which = tl.load(index + tl.arange(0, COUNT))
+    tile = source.gather(which, start)
+    target.scatter(tile + 1, which, start)
+
+
+def test_rows_are_gathered_and_scattered() -> None:
+    x = np.arange(40, dtype=np.float32).reshape(5, 8)
+    y = np.zeros((5, 8), np.float32)
+    index = np.array([3, 0, 7, -1, 4], np.int32)
+    both(rows, (1,), x, index, y, 8, 6, 5)
+    expected = np.zeros((5, 8), np.float32)
+    for row in (3, 0, 4):
+        expected[row, 6:] = x[row, 6:] + 1
+    np.testing.assert_array_equal(y, expected)
+
+
+@tritium.jit
+def functions(x, y, n):
+    a = tl.make_tensor_descriptor(x, [n], [1], [4])
+    b = tl.make_tensor_descriptor(y, [n], [1], [4])
+    for i in range(2):
+        tile = tl.load_tensor_descriptor(a, [i * 4])
+        tl.store_tensor_descriptor(b, [i * 4], tile * 2)
+        a, b = b, a
+
+
+def test_function_forms_and_descriptors_in_loops() -> None:
+    x, y = np.arange(8, dtype=np.float32), np.arange(8, dtype=np.float32) + 100
+    both(functions, (1,), x, y, 8)
+    assert y.tolist() == [0, 2, 4, 6, 104, 105, 106, 107]
+    assert x.tolist() == [0, 1, 2, 3, 208, 210, 212, 214]
+
+
+REFUSED = {
+    "the last stride": ("E0206", "strides", "make(p, [n, n], [n, 2], [4, 4])"),
+    "a run-time last stride": ("E0206", "strides", "make(p, [n, n], [n, n], [4, 4])"),
+    "a stride of 12 bytes": ("E0206", "strides", "make(p, [n, n], [3, 1], [4, 4])"),
+    "a short last axis": ("E0206", "block_shape", "make(p, [n, n], [n, 1], [4, 2])"),
+    "six axes": ("E0206", "block_shape", "make(p, [n] * 6, [n] * 5 + [1], [1] * 5 + [4])"),
+    "a rank": ("E0206", "shape", "make(p, [n], [n, 1], [4, 4])"),
+    "padding": ("E0606", "padding_option", "make(p, [n], [1], [4], 'one')"),
+    "no padding": ("E0606", "padding_option", "make(p, [n], [1], [4], '')"),
+    "a tile of pointers": ("E0601", "base", "make(t, [n], [1], [4])"),
+    "no tuple": ("E0204", "shape", "make(p, n, [1], [4])"),
+    "offsets": ("E0206", "offsets", "make(p, [n], [1], [4]).load([n, n])"),
+    "one offset": ("E0204", "offsets", "make(p, [n], [1], [4]).load(n)"),
+    "a float offset": ("E0204", "offsets", "make(p, [n], [1], [4]).load([0.5])"),
+    "a stored shape": ("E0204", "value", "make(p, [n], [1], [4]).store([n], x)"),
+    "a pointer": ("E0204", "desc", "tl.load_tensor_descriptor(p, [n])"),
+    "rows of several": ("E0206", "desc", "make(p, [n, n], [n, 1], [2, 4]).gather(r, n)"),
+    "a scalar row": ("E0204", "x_offsets", "make(p, [n, n], [n, 1], [1, 4]).gather(n, n)"),
+    "scattered shape": ("E0204", "value", "make(p, [n, n], [n, 1], [1, 4]).scatter(x, r, n)"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_descriptors_refused(name: str) -> None:
+    code, argument, call = REFUSED[name]
+    names = {
+        "tl": tl,
+        "make": tl.make_tensor_descriptor,
+        "p": given(PointerType(tl.float32)),
+        "t": given(PointerType(tl.float32), 4),
+        "n": given(tl.int32),
+        "r": given(tl.int32, 3),
+        "x": given(tl.float32, 8),
+    }
+    with eager(), pytest.raises(TritiumError) as caught:
+        eval(call, names)
+    assert (caught.value.code, caught.value.argument) == (code, argument)
+
+
+def test_a_nan_for_integers_is_refused() -> None:
+    @jit
+    def kernel(p, n):
+        tl.make_tensor_descriptor(p, [n], [1], [4], padding_option="nan")
+
+    refused(kernel, "E0206", PointerSpec(tl.int32), I64, at='padding_option="nan"')
