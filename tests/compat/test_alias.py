@@ -64,6 +64,7 @@ def test_the_modules_of_the_alias() -> None:
         "triton.compiler.compiler": "CompiledKernel",
         "triton.backends.compiler": "GPUTarget",
         "triton.knobs": "runtime cache compilation autotuning language",
+        "triton.tools.tensor_descriptor": "TensorDescriptor",
         "triton.language.core": "constexpr tensor dtype",
     }.items():
         module = importlib.import_module(name)

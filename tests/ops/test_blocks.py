@@ -15,6 +15,7 @@ from tritium.diagnostics import TritiumError
 from tritium.frontend.specialize import PointerSpec
 from tritium.ir.types import PointerType
 from tritium.ops.spec import given
+from tritium.tools.tensor_descriptor import TensorDescriptor
 
 FP = PointerSpec(tl.float32)
 
@@ -200,7 +201,13 @@ def test_block_pointers_refused() -> None:
         tl.load(block)
 
     problem = refused(grown, "E0401", FP, I32, at="block")
-    assert "[4] of fp32" in problem.message and "[8] of fp32" in problem.message
+    assert "[4] of fp32" in problem.message
+    assert "[8] of fp32" in problem.message
+
+
+def vector(element: Any) -> Any:
+    """A block pointer to 4 elements."""
+    return tl.make_block_ptr(given(PointerType(element)), (4,), (1,), (0,), (4,), (0,))
 
 
 LOADS = {
@@ -215,17 +222,18 @@ LOADS = {
 @pytest.mark.parametrize("name", LOADS)
 def test_loads_refused(name: str) -> None:
     code, argument, call = LOADS[name]
-    with eager(), pytest.raises(TritiumError) as caught:
-        pointer = given(PointerType(tl.float32))
-        b = tl.make_block_ptr(pointer, (4,), (1,), (0,), (4,), (0,))
-        eval(call, {"tl": tl, "b": b, "m": given(tl.int1, 4)})
+    with eager():
+        names = {"tl": tl, "b": vector(tl.float32), "m": given(tl.int1, 4)}
+        with pytest.raises(TritiumError) as caught:
+            eval(call, names)
     assert (caught.value.code, caught.value.argument) == (code, argument)
 
 
 def test_nan_needs_floats() -> None:
-    with eager(), pytest.raises(TritiumError) as caught:
-        b = tl.make_block_ptr(given(PointerType(tl.int32)), (4,), (1,), (0,), (4,), (0,))
-        tl.load(b, boundary_check=(0,), padding_option="nan")
+    with eager():
+        b = vector(tl.int32)
+        with pytest.raises(TritiumError) as caught:
+            tl.load(b, boundary_check=(0,), padding_option="nan")
     assert caught.value.code == "E0206"
     assert caught.value.argument == "padding_option"
 
@@ -236,15 +244,16 @@ def test_nan_needs_floats() -> None:
     ids=["another type", "another shape", "a scalar of another type"],
 )
 def test_stores_refused(value: Any) -> None:
-    with eager(), pytest.raises(TritiumError) as caught:
-        b = tl.make_block_ptr(given(PointerType(tl.float32)), (4,), (1,), (0,), (4,), (0,))
-        tl.store(b, value)
+    with eager():
+        b = vector(tl.float32)
+        with pytest.raises(TritiumError) as caught:
+            tl.store(b, value)
     assert (caught.value.code, caught.value.argument) == ("E0204", "value")
 
 
 def test_advance_refused() -> None:
     with eager():
-        b = tl.make_block_ptr(given(PointerType(tl.float32)), (4,), (1,), (0,), (4,), (0,))
+        b = vector(tl.float32)
         for pointer, offsets, code, argument in [
             (given(PointerType(tl.float32)), (1,), "E0204", "base"),
             (b, (1, 2), "E0206", "offsets"),
@@ -363,3 +372,72 @@ def test_a_nan_for_integers_is_refused() -> None:
         tl.make_tensor_descriptor(p, [n], [1], [4], padding_option="nan")
 
     refused(kernel, "E0206", PointerSpec(tl.int32), I64, at='padding_option="nan"')
+
+
+# ---- descriptors made on the host ----------------------------------------------------------------
+
+
+@tritium.jit
+def scaled(x, y, factor, BN: tl.constexpr):
+    for j in range(0, x.shape[1], BN):
+        tile = x.load([tl.program_id(0) * x.block_shape[0], j])
+        y.store([tl.program_id(0) * x.block_shape[0], j], tile * factor)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 16])
+def test_host_made_descriptors(rows: int) -> None:
+    whole = np.arange(rows * 24, dtype=np.float32).reshape(rows, 24)
+    x = whole[:, :17]
+    for launch_ in (scaled.interpret, scaled):
+        y = np.zeros((rows, 17), np.float32)
+        source = TensorDescriptor.from_tensor(x, [4, 8])
+        target = TensorDescriptor(y, y.shape, (17, 1), [4, 8])
+        launch_[(-(-rows // 4),)](source, target, 3, 8)
+        np.testing.assert_array_equal(y, x * 3)
+        source.block_shape = target.block_shape = [2, 5]
+        y[:] = 0
+        launch_[(-(-rows // 2),)](source, target, 2, 5)
+        np.testing.assert_array_equal(y, x * 2)
+
+
+@tritium.jit
+def swapped(a, b, out, n):
+    for _ in range(n):
+        a, b = b, a
+    tl.store(out + tl.arange(0, 4), a.load([2]))
+
+
+def test_host_made_descriptors_in_loops_and_padding() -> None:
+    x, y = np.arange(4, dtype=np.float32), np.arange(4, dtype=np.float32) + 10
+    for launch_ in (swapped.interpret, swapped):
+        out = np.zeros(4, np.float32)
+        descriptors = [TensorDescriptor.from_tensor(each, [4], padding="nan") for each in (x, y)]
+        launch_[(1,)](*descriptors, out, 3)
+        np.testing.assert_array_equal(out, [12, 13, np.nan, np.nan])
+
+
+def test_descriptors_of_torch_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.arange(40, dtype=torch.float32).reshape(5, 8)
+    y = torch.zeros_like(x)
+    scaled[(2,)](
+        TensorDescriptor.from_tensor(x, [4, 8]), TensorDescriptor(y, [5, 8], [8, 1], [4, 8]), 3, 8
+    )
+    assert torch.equal(y, x * 3)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ([4, 4], [4, 1], [2]),
+        ([4], [4, 1], [2, 2]),
+        ([4, 4], [1, 4], [2, 2]),
+        ([], [], []),
+        ([1] * 6, [1] * 6, [1] * 6),
+        ([4, 4], [4, 1], [2, 2], "one"),
+    ],
+)
+def test_host_made_descriptors_refused(arguments: Any) -> None:
+    with pytest.raises(TritiumError) as caught:
+        TensorDescriptor(np.zeros((4, 4), np.float32), *arguments)
+    assert caught.value.code == "E0206"

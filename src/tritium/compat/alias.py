@@ -34,6 +34,7 @@ _SAME = {
     "triton.language.random": "tritium.language.random",
     "triton.language.standard": "tritium.language.standard",
     "triton.runtime.driver": "tritium.runtime.driver",
+    "triton.tools.tensor_descriptor": "tritium.tools.tensor_descriptor",
 }
 
 
@@ -77,6 +78,7 @@ _GATHERED: dict[str, dict[str, str]] = {
     },
     "triton.compiler.compiler": _names("tritium.runtime.compiled", "CompiledKernel", "LazyDict"),
     "triton.backends": {},
+    "triton.tools": {},
     "triton.backends.compiler": _names("tritium.runtime.compiled", "GPUTarget"),
 }
 

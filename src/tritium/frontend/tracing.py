@@ -10,13 +10,13 @@ from tritium.diagnostics import error
 from tritium.ir.core import Function
 from tritium.ir.dtypes import Type
 from tritium.ir.tracer import tracing
+from tritium.ops.blocks import described
 from tritium.ops.callable import DeviceFunction
 from tritium.ops.control import Return
 from tritium.ops.python import wrap
 from tritium.ops.recursion import deep_recursion
 from tritium.ops.source import capture
 from tritium.ops.tile import Tile
-from tritium.ops.tuples import TileTuple
 
 from .dependencies import Dependencies
 from .specialize import (
@@ -109,5 +109,5 @@ def _value(spec: Spec, arguments: Iterator[Any]) -> Any:
     if isinstance(spec, ConstantSpec):
         return wrap(spec.value)
     if isinstance(spec, TupleSpec):
-        return TileTuple((_value(each, arguments) for each in spec.elements), spec.fields)
+        return described((_value(each, arguments) for each in spec.elements), spec.fields)
     return Tile(next(arguments))

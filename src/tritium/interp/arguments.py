@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from tritium.ir.core import ConcreteValue
 from tritium.ir.dtypes import Array, DType, Type, from_numpy
 from tritium.ir.types import PointerType
+from tritium.ops.blocks import described
 from tritium.ops.create import Constant
 from tritium.ops.tile import Tile
-from tritium.ops.tuples import TileTuple
 
 from .memory import Range, byte_range
 
@@ -72,7 +72,7 @@ def surface_value(argument: Argument) -> Any:
         return argument.value
     if isinstance(argument, tuple):
         fields = getattr(argument, "_fields", None)
-        return TileTuple(map(surface_value, argument), fields)
+        return described(map(surface_value, argument), fields)
     if argument is None:
         return None
     return Tile(ConcreteValue(argument.type, argument.data()))

@@ -7,7 +7,7 @@ pointer tiles and masks. Index arithmetic is done in int64, so it doesn't wrap.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tritium.diagnostics import error
 from tritium.ir.dtypes import Type, int32, int64
@@ -92,9 +92,9 @@ def _reach(
     pointers, mask = base, None
     for axis, index in enumerate(indices):
         spread = _along(index, axis, len(extents))
-        pointers = pointers + spread * strides[axis]
+        pointers = pointers + spread * _scalar("a block", strides[axis], "strides")
         if axis in checked:
-            extent = convert_tile(shape[axis], int64)
+            extent = _scalar("a block", shape[axis], "shape")
             inside = (spread < extent) & (spread >= 0)  # type: ignore[operator]
             mask = inside if mask is None else mask & inside
     return (
@@ -535,28 +535,19 @@ DESCRIPTOR_METHODS: dict[str, Any] = {
 """What descriptors can do, by the name of the method."""
 
 
+class DescriptorArgument(NamedTuple):
+    """What a launch passes in place of a descriptor that the host made."""
+
+    descriptor_base: Any
+    descriptor_shape: tuple[int, ...]
+    descriptor_strides: tuple[int, ...]
+    descriptor_block_shape: constexpr
+    descriptor_padding: constexpr
+
+
 def described(values: Iterable[Any], fields: tuple[str, ...] | None) -> Structure:
     """An argument of a kernel that has parts: a tuple, or a descriptor that the host made."""
-    if fields != DESCRIPTOR_FIELDS:
+    if fields != DescriptorArgument._fields:
         return TileTuple(values, fields)
     base, shape, strides, block_shape, padding = values
-    extents = tuple(int(unwrap(extent)) for extent in unwrap(block_shape))
-    option = str(unwrap(padding))
-    name = "a tensor descriptor"
-    return TensorDescriptor(
-        base,
-        [_scalar(name, each, "shape", int32) for each in shape],
-        [_scalar(name, each, "strides") for each in strides],
-        extents,
-        option,
-    )
-
-
-DESCRIPTOR_FIELDS = (
-    "descriptor_base",
-    "descriptor_shape",
-    "descriptor_strides",
-    "descriptor_block_shape",
-    "descriptor_padding",
-)
-"""The fields of the named tuple that a host-made descriptor is passed as."""
+    return TensorDescriptor(base, shape, strides, unwrap(block_shape), unwrap(padding))

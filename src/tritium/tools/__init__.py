@@ -1,0 +1,1 @@
+"""What hosts use around kernels, by Triton's names."""
