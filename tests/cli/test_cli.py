@@ -333,11 +333,30 @@ def test_cache_verbs(place: pathlib.Path) -> None:
     repaired = invoke("cache", "verify", "--repair")
     assert repaired.exit_code == 0
     assert invoke("cache", "verify").output == "3 entries whole, 0 damaged\n"
-    assert invoke("cache", "clear", "bb").output == "removed 1 entry\n"
-    assert invoke("cache", "clear", "kernel_aa1").output == "removed 2 entries\n"
-    assert invoke("cache", "clear").output == "removed 0 entries\n"
+    assert invoke("cache", "clear", "bb").output == f"removed 1 entry from {place}\n"
+    assert invoke("cache", "clear", "kernel_aa1").output == f"removed 2 entries from {place}\n"
+    assert invoke("cache", "clear").output == f"removed 0 entries from {place}\n"
+    unknown = invoke("cache", "clear", "nosuch")
+    assert (unknown.exit_code, unknown.output) == (1, "Error: no entry is named nosuch\n")
     assert list(place.iterdir()) == []
     assert invoke("cache", "size").output.startswith("0 kernels, 0 manifests, 0 of the host: 0 B")
+
+
+def test_an_entry_of_another_version_is_not_called_damaged(place: pathlib.Path) -> None:
+    (place / "aa2.kernel").write_bytes(b"tritium kernel 1\nas it was then")
+    verified = invoke("cache", "verify", "--repair")
+    whole = "2 entries whole, 0 damaged, 1 of another version\n"
+    assert (verified.exit_code, verified.output) == (0, whole)
+    assert invoke("cache", "list").output.count("of another version") == 1
+    assert (place / "aa2.kernel").exists()
+
+
+def test_doctor_goes_on_after_a_wrong_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITIUM_NUM_THREADS", "abc")
+    told = invoke("doctor").output
+    assert "the number of threads is unknown: TRITIUM_NUM_THREADS='abc'" in told
+    assert "Options that are set" in told
+    assert "Check" in told
 
 
 def test_cache_prune(place: pathlib.Path) -> None:
@@ -359,7 +378,8 @@ def test_cache_verbs_without_a_cache(
     monkeypatch.setenv("TRITIUM_CACHE_DIR", str(tmp_path / "none"))
     assert invoke("cache", "size").output.startswith("0 kernels")
     assert invoke("cache", "list").output == ""
-    assert invoke("cache", "clear").output == "removed 0 entries\n"
+    cleared = f"removed 0 entries from {tmp_path / 'none' / 'kernels'}\n"
+    assert invoke("cache", "clear").output == cleared
     assert not (tmp_path / "none").exists()
 
 

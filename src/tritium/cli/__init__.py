@@ -35,4 +35,4 @@ class _Lazy(click.Group):
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(tritium.__version__, prog_name="tritium")
 def main() -> None:
-    """Triton kernels on the CPU: run them, look at them, keep their code."""
+    """Triton kernels on CPUs and NVIDIA GPUs: run them, look at them, keep their code."""

@@ -53,7 +53,8 @@ def size() -> None:
 def list_entries() -> None:
     """One line an entry: name in the cache, kind, size, name of the function."""
     for each in store.entries():
-        what = "damaged" if each.facts is None else _function(each)
+        unknown = "of another version" if each.other_format else "damaged"
+        what = unknown if each.facts is None else _function(each)
         click.echo(f"{each.name[:16]}  {each.kind:8}  {_bytes(each.size):>10}  {what}")
 
 
@@ -70,7 +71,9 @@ def clear(names: tuple[str, ...]) -> None:
         found = store.entries()
         chosen = [each.name for each in found if each.name.startswith(names)]
         chosen += [each.name for each in found if each.facts and _function(each) in names]
-    click.echo(f"removed {_count(store.clear(chosen), 'entry')}")
+        if not chosen:
+            raise click.ClickException(f"no entry is named {' or '.join(names)}")
+    click.echo(f"removed {_count(store.clear(chosen), 'entry')} from {store.folder()}")
 
 
 @cache.command()
@@ -91,11 +94,15 @@ def prune(most: str) -> None:
 def verify(repair: bool) -> None:
     """Check every entry's checksum; exit status 1 if any is damaged.
 
-    A damaged one does no harm: it is made again when it is needed.
+    A damaged one does no harm: it is made again when it is needed. Those of another version of
+    Tritium are left to it; ``tritium cache prune`` removes what nobody uses.
     """
     found = store.entries()
-    damaged = [each for each in found if each.facts is None]
-    click.echo(f"{_count(len(found) - len(damaged), 'entry')} whole, {len(damaged)} damaged")
+    damaged = [each for each in found if each.damaged]
+    others = sum(each.other_format for each in found)
+    whole = _count(len(found) - len(damaged) - others, "entry")
+    also = f", {others} of another version" if others else ""
+    click.echo(f"{whole} whole, {len(damaged)} damaged{also}")
     for each in damaged:
         click.echo(f"damaged: {each.name} ({each.kind})")
     if repair and damaged:

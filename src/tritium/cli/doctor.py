@@ -73,7 +73,10 @@ def _cpu() -> Iterator[str]:
     yield f"{target.cpu}, {target.triple}, vectors of {target.vector_bits} bits"
     yield f"features: {' '.join(sorted(target.feature_set)) or 'none'}"
     yield f"{os.cpu_count()} CPUs, {knobs.available_cpus()} for this process"
-    yield f"kernels run on {knobs.cpu.num_threads} threads"
+    try:
+        yield f"kernels run on {knobs.cpu.num_threads} threads"
+    except knobs.KnobError as problem:
+        yield f"the number of threads is unknown: {problem.message}"
 
 
 def _gpu() -> Iterator[str]:

@@ -76,15 +76,16 @@ class Produced(ArrayArgument):
 
 
 class Elsewhere(Exception):
-    """An array on a device that no kernel runs on: its name, and whether it is a tensor.
+    """An array where no kernel runs: the device's name, whether it is a tensor, and why.
 
     A tensor's own library knows the CPU too, so it may have been meant to be there.
     """
 
-    def __init__(self, device: str, tensor: bool = False) -> None:
+    def __init__(self, device: str, tensor: bool = False, reason: str = NO_BACKEND) -> None:
         super().__init__(device)
         self.device = device
         self.tensor = tensor
+        self.reason = reason
 
     @property
     def hint(self) -> str:
@@ -133,7 +134,7 @@ def elsewhere(problem: Elsewhere, kernel: str, name: str) -> TritiumError:
         kernel=kernel,
         name=name,
         device=problem.device,
-        text=NO_BACKEND,
+        text=problem.reason,
         hint=problem.hint,
         argument=name.partition(".")[0],
     )
@@ -393,6 +394,7 @@ def _from_interface(value: Any) -> ArrayArgument:
 def _from_cuda_interface(value: Any) -> ArrayArgument:
     """An object of CUDA Array Interface, version 3 or before."""
     from .cuda import memory
+    from .cuda.library import CudaFailure
 
     told = value.__cuda_array_interface__
     try:
@@ -408,7 +410,11 @@ def _from_cuda_interface(value: Any) -> ArrayArgument:
         strides = [dtype.itemsize * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     address = int(address or 0)
     low, high = address_range(address, shape, strides, dtype.itemsize)
-    device = f"{CUDA}:{memory.ordinal_of(address)}"
+    try:
+        device = f"{CUDA}:{memory.ordinal_of(address)}"
+    except CudaFailure as problem:
+        reason = f"the NVIDIA driver says of its address: {problem.name}, {problem.text}"
+        raise Elsewhere("no device", reason=reason) from None
     made = Produced(element, address, device, not read_only, low, high, value)
     made.stream = memory.stream_of(told.get("stream"))
     return made

@@ -20,7 +20,9 @@ from tritium import knobs
 from tritium.diagnostics import warn
 from tritium.ir.digest import digest
 
-MAGIC = b"tritium kernel 2\n"
+_FAMILY = b"tritium kernel "
+"""What files of every version of the format begin with."""
+MAGIC = _FAMILY + b"2\n"
 SUFFIX = ".kernel"
 MANIFEST_SUFFIX = ".manifest"
 """Of what leads to a kernel without tracing it (``runtime.manifest``)."""
@@ -55,7 +57,8 @@ class Item(NamedTuple):
     """An entry as it lies in the folder.
 
     ``kind`` is a value of ``KINDS``. ``used`` is when it was last loaded or stored, to an hour, in
-    seconds since the epoch. ``facts`` are None for a damaged one.
+    seconds since the epoch. ``facts`` are None for one that can't be used: it is of another format,
+    such as an older version's, where ``other_format``, and damaged otherwise.
     """
 
     name: str
@@ -63,6 +66,12 @@ class Item(NamedTuple):
     size: int
     used: float
     facts: Mapping[str, Any] | None
+    other_format: bool = False
+
+    @property
+    def damaged(self) -> bool:
+        """Whether its contents are not what was written."""
+        return self.facts is None and not self.other_format
 
 
 @functools.cache
@@ -261,12 +270,15 @@ def entries() -> list[Item]:
     for file in _files(*KINDS):
         with contextlib.suppress(FileNotFoundError):
             status = file.stat(follow_symlinks=False)
-            facts = None
+            entry, other = None, False
             with contextlib.suppress(OSError):
-                entry = decode(_read(file.path, note=False), file.name)
-                facts = None if entry is None else entry.facts
+                data = _read(file.path, note=False)
+                entry = decode(data, file.name)
+                other = data.startswith(_FAMILY) and not data.startswith(MAGIC)
             name, suffix = os.path.splitext(file.name)
-            found.append(Item(name, KINDS[suffix], status.st_size, status.st_mtime, facts))
+            facts = None if entry is None else entry.facts
+            kind, used = KINDS[suffix], status.st_mtime
+            found.append(Item(name, kind, status.st_size, used, facts, other))
     return found
 
 

@@ -66,6 +66,7 @@ class FakeDriver:
         self.log: list[str] = []
         self.launches: list[Launch] = []
         self.owners: dict[int, int] = {}
+        self.unknown: set[int] = set()
         self.spilled = 0
         self.run_unknown = False
         self.stream = 0
@@ -250,9 +251,12 @@ class FakeDriver:
     def cuMemGetAddressRange_v2(self, low: int, size: int, address: int) -> int:
         return INVALID_VALUE
 
-    def cuPointerGetAttribute(self, out: int, number: int, address: int) -> None:
+    def cuPointerGetAttribute(self, out: int, number: int, address: int) -> int | None:
         assert number == 9
+        if address in self.unknown:
+            return INVALID_VALUE
         _int(out, self.owners.get(address, 0))
+        return None
 
     # Assembling: the comment of a fake kernel's PTX becomes its code.
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -97,15 +100,16 @@ class Tool:
         self.arches = frozenset({"sm_90a"})
         self.calls: list[tuple[str, list[str]]] = []
         patch.setattr(assembly, "assembler", self.tool)
-        patch.setattr(ptxas, "assemble", self.assemble)
+        patch.setattr(ptxas, "Assembling", self.start)
         self.fake = fake
 
     def tool(self) -> ptxas.Assembler:
         return ptxas.Assembler("/some/ptxas", self.release, 90, self.arches)
 
-    def assemble(self, path: str, text: str, arch: str, options: list[str]) -> ptxas.Assembly:
+    @contextlib.contextmanager
+    def start(self, path: str, arch: str, options: list[str]) -> Iterator[SimpleNamespace]:
         self.calls.append((arch, options))
-        return assembly.link(devices.get(0), text)
+        yield SimpleNamespace(finish=lambda text: assembly.link(devices.get(0), text))
 
 
 def test_another_ptxas_assembles_anew(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:

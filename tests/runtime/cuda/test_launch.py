@@ -221,6 +221,18 @@ def test_arrays_made_on_another_stream_are_waited_for(fake: Fake) -> None:
         del fake.driver.waits[:]
 
 
+def test_an_address_that_no_device_has_is_refused(fake: Fake) -> None:
+    class Freed:
+        __cuda_array_interface__ = {"shape": (4,), "typestr": "<f4", "data": (4096, False)}
+
+    fake.driver.unknown.add(4096)
+    with pytest.raises(tritium.TritiumError) as caught:
+        tritium.jit(put)[(1,)](Freed(), 3.5)
+    assert caught.value.code == "E0513"
+    assert "is on no device: the NVIDIA driver says of its address: " in caught.value.message
+    assert fake.driver.launches == []
+
+
 def test_a_cooperative_grid(adding: Adding) -> None:
     adding.launch(launch_cooperative_grid=True)
     for _ in range(3):

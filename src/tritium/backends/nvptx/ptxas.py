@@ -139,40 +139,71 @@ def _output(path: str, flag: str) -> str:
 
 
 def assemble(path: str, ptx: str, arch: str, options: Sequence[str] = ()) -> Assembly:
-    """Machine code for an architecture. Raises ``AssemblerError``; OSError where it doesn't run.
+    """Machine code for an architecture. Raises ``AssemblerError``; OSError where it doesn't run."""
+    with Assembling(path, arch, options) as assembling:
+        return assembling.finish(ptx)
 
-    How many blocks are to share a multiprocessor is a guess of the compiler: where that made the
-    assembler spill registers it is left out if that is better, and where an option limits them,
-    which would be ignored.
+
+class Assembling:
+    """An assembler that has been started and waits for its PTX; ``with`` ends it in any case.
+
+    It starts while the PTX is still being made. Raises OSError where it doesn't run.
     """
-    if any("maxrregcount" in option for option in options):
-        ptx = _BLOCKS.sub("", ptx)
-    made = _assembled(path, ptx, arch, options)
-    if made.usage.spill_stores and _BLOCKS.search(ptx):
-        free = _assembled(path, _BLOCKS.sub("", ptx), arch, options)
-        return min(made, free, key=lambda each: each.usage.spill_stores)
-    return made
 
+    def __init__(self, path: str, arch: str, options: Sequence[str] = ()) -> None:
+        # Not loaded by a warm start, which runs no assembler.
+        import subprocess
+        import tempfile
 
-def _assembled(path: str, ptx: str, arch: str, options: Sequence[str]) -> Assembly:
-    import subprocess
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="tritium-ptxas-") as folder:
-        source, result = (os.path.join(folder, f"kernel.{each}") for each in ("ptx", "cubin"))
-        with open(source, "w", encoding="utf-8") as stream:
-            stream.write(ptx)
-        command = [path, f"-arch={arch}", *FLAGS, *options, "-o", result, source]
+        self._again = path, arch, options
+        self._limited = any("maxrregcount" in option for option in options)
+        self._folder = tempfile.TemporaryDirectory(prefix="tritium-ptxas-")
+        self._result = os.path.join(self._folder.name, "kernel.cubin")
+        command = [path, f"-arch={arch}", *FLAGS, *options, "-o", self._result, "-"]
+        pipe = subprocess.PIPE
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_SECONDS, check=False
+            self._process = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True
             )
+        except OSError:
+            self._folder.cleanup()
+            raise
+
+    def __enter__(self) -> Assembling:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._process.returncode is None:
+            self._process.kill()
+            self._process.communicate()
+        self._folder.cleanup()
+
+    def finish(self, ptx: str) -> Assembly:
+        """Machine code for PTX. Raises ``AssemblerError``.
+
+        How many blocks are to share a multiprocessor is a guess of the compiler: where that made
+        the assembler spill registers it is left out if that is better, and where an option limits
+        them, which would be ignored.
+        """
+        if self._limited:
+            ptx = _BLOCKS.sub("", ptx)
+        made = self._finish(ptx)
+        if made.usage.spill_stores and _BLOCKS.search(ptx):
+            with Assembling(*self._again) as again:
+                free = again._finish(_BLOCKS.sub("", ptx))
+            return min(made, free, key=lambda each: each.usage.spill_stores)
+        return made
+
+    def _finish(self, ptx: str) -> Assembly:
+        import subprocess
+
+        try:
+            log, _ = self._process.communicate(ptx, timeout=_SECONDS)
         except subprocess.TimeoutExpired:
             raise AssemblerError(f"ptxas had not ended after {_SECONDS:.0f} s", "") from None
-        log = done.stdout + done.stderr
-        if done.returncode or not os.path.exists(result):
-            raise refusal(log, ptx, done.returncode)
-        with open(result, "rb") as stream:
+        if self._process.returncode or not os.path.exists(self._result):
+            raise refusal(log, ptx, self._process.returncode)
+        with open(self._result, "rb") as stream:
             return Assembly(stream.read(), usage(log), log)
 
 

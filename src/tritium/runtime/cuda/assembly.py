@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tritium import knobs
@@ -81,26 +83,34 @@ def key(arch: str, ptx_version: int) -> str:
         return "nobody"
 
 
-def assemble(
-    ptx: str, arch: str, ptx_version: int, options: str | None, device: Device | None, kernel: str
-) -> Assembly | None:
-    """Machine code, by ptxas or by the driver of ``device``; None where there is neither.
+@contextlib.contextmanager
+def assembling(
+    arch: str, ptx_version: int, options: str | None, device: Device | None, kernel: str
+) -> Iterator[Callable[[str], Assembly | None]]:
+    """A ``with`` block that yields a function from PTX to machine code.
 
-    ``options`` are further words for ptxas. Raises ``PTXASError`` for PTX that is refused, E0519
-    where the driver is too old for it.
+    ptxas, or the driver of ``device``, makes it; None where there is neither. ptxas starts at once,
+    so that it is ready when the PTX is. ``options`` are further words for it. Raises
+    ``PTXASError`` for PTX that is refused, E0519 where the driver is too old for it.
     """
     tool = assembler()
     try:
         if tool is not None and tool.takes(arch, ptx_version):
-            return ptxas.assemble(tool.path, ptx, arch, (options or "").split())
-        if device is None:
-            return None
-        _refuse_old(device, ptx_version, kernel)
-        return link(device, ptx)
+            with ptxas.Assembling(tool.path, arch, (options or "").split()) as started:
+                yield started.finish
+        else:
+            yield lambda ptx: _by_driver(ptx, ptx_version, device, kernel)
     except AssemblerError as problem:
         place = "" if problem.place is None else f" at {problem.place[0]}:{problem.place[1]}"
         help = "the option ptx_options was given to it" if options else ""
         raise PTXASError(f"{kernel}{place}: {problem}", help=help) from problem
+
+
+def _by_driver(ptx: str, ptx_version: int, device: Device | None, kernel: str) -> Assembly | None:
+    if device is None:
+        return None
+    _refuse_old(device, ptx_version, kernel)
+    return link(device, ptx)
 
 
 def _refuse_old(device: Device, ptx_version: int, kernel: str) -> None:

@@ -304,18 +304,19 @@ class CudaCode(KernelCode):
         from tritium.backends.nvptx.compile import compile_kernel
 
         target, options = self.target, self.options
-        made = compile_kernel(
-            self._after_passes(),
-            target,
-            num_warps=options.num_warps,
-            disjoint=disjoint,
-            times=self.times,
-        )
-        ptx = made.ptx if options.maxnreg is None else _limited(made.ptx, options.maxnreg)
-        with llvm.timed(self.times, "assemble"):
-            assembled = assembly.assemble(
-                ptx, target.arch, target.ptx_version, options.ptx_options, self.device, self.name
+        with assembly.assembling(
+            target.arch, target.ptx_version, options.ptx_options, self.device, self.name
+        ) as assemble:
+            made = compile_kernel(
+                self._after_passes(),
+                target,
+                num_warps=options.num_warps,
+                disjoint=disjoint,
+                times=self.times,
             )
+            ptx = made.ptx if options.maxnreg is None else _limited(made.ptx, options.maxnreg)
+            with llvm.timed(self.times, "assemble"):
+                assembled = assemble(ptx)
         cubin, usage = (b"", None) if assembled is None else assembled[:2]
         spilled = 0 if usage is None else usage.spill_stores
         return Code(

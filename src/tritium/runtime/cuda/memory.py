@@ -13,7 +13,7 @@ from tritium.runtime.arrays import ArrayArgument
 
 from . import devices, library
 from .devices import Device
-from .library import CudaFailure, Unavailable
+from .library import Unavailable
 
 _ORDINAL = 9
 """The number of CUpointer_attribute for the device of an address."""
@@ -22,9 +22,13 @@ _ALIGNMENT = 256
 
 
 def ordinal_of(address: int) -> int:
-    """The number of the device whose memory an address is in; that of the current one for 0."""
+    """The number of the device whose memory an address is in; that of the current one for 0.
+
+    Raises ``CudaFailure`` for an address that the driver doesn't know. Where there is no driver it
+    is 0, and a launch says so.
+    """
     if address:
-        with contextlib.suppress(Unavailable, CudaFailure):
+        with contextlib.suppress(Unavailable):
             return library.load().integer("cuPointerGetAttribute", _ORDINAL, address)
     return devices.current_ordinal()
 
