@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -119,6 +120,55 @@ def store(case: Case, pointer: Array, value: Array, mask: Array | None = None) -
     return (memory,)
 
 
+# ---- atomic operations ---------------------------------------------------------------------------
+
+ATOMIC_RULES = {"add": "arith.add", "max": "arith.maximum", "min": "arith.minimum"}
+BITS = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
+
+
+def atomic_update(case: Case, pointer: Array, value: Array, mask: Array | None = None) -> Results:
+    kind, dtype = case.attributes["kind"], case.row
+    assert isinstance(dtype, DType)
+    raw = f"u{dtype.itemsize}"
+
+    def change(old: Any, given: Any) -> Any:
+        if kind == "xchg":
+            return given
+        if kind in BITS:
+            return BITS[kind](old.view(raw), given.view(raw)).view(old.dtype)
+        (x,), (y,) = values(old, dtype), values(given, dtype)
+        number = pair_rule(ATOMIC_RULES[kind], dtype)(x, y)
+        return np.array(number, np.float64 if dtype.is_floating() else dtype.numpy).astype(
+            dtype.numpy
+        )
+
+    return lane_by_lane(case, pointer, mask, change, value)
+
+
+def atomic_cas(case: Case, pointer: Array, compare: Array, value: Array) -> Results:
+    def change(old: Any, wanted: Any, given: Any) -> Any:
+        return given if old.tobytes() == wanted.tobytes() else old
+
+    return lane_by_lane(case, pointer, None, change, compare, value)
+
+
+def atomic_store(case: Case, pointer: Array, value: Array, mask: Array | None = None) -> Results:
+    return lane_by_lane(case, pointer, mask, lambda old, given: given, value)[1:]
+
+
+def lane_by_lane(
+    case: Case, pointer: Array, mask: Array | None, change: Callable[..., Any], *given: Array
+) -> Results:
+    memory = np.array(case.buffers["memory"])
+    found = np.zeros(pointer.shape, memory.dtype)
+    for index in indices(pointer.shape):
+        if mask is None or mask[index]:
+            found[index] = memory[pointer[index]]
+            parts = [each[index] for each in given]
+            memory[pointer[index]] = change(found[index], *parts)
+    return (found, memory)
+
+
 # ---- reductions ----------------------------------------------------------------------------------
 
 Combine = Callable[[Any, Any], Any]
@@ -220,6 +270,40 @@ def reduce_region(case: Case, *tiles: Array) -> Results:
     return tuple(from_numbers(c, shape, dtype) for c, dtype in zip(columns, dtypes))
 
 
+# ---- scans ---------------------------------------------------------------------------------------
+
+
+def scan(case: Case, *tiles: Array) -> Results:
+    """A left fold line by line, over Python numbers."""
+    samples = case.operands["inputs"]
+    assert isinstance(samples, tuple)
+    dtypes = [sample.type.scalar for sample in samples]
+    tiles, starts = tiles[: len(dtypes)], tiles[len(dtypes) :]
+    combine = scan_rule(case.label.split()[0], dtypes)
+    first = tuple(values(each, dtype)[0] for each, dtype in zip(starts, dtypes))
+    backwards = case.attributes["reverse"]
+    axis, shape = case.attributes["axis"], tiles[0].shape
+    made = [np.empty(shape, object) for _ in dtypes]
+    for index in indices(shape[:axis] + shape[axis + 1 :]):
+        line = (*index[:axis], slice(None), *index[axis:])
+        columns = [values(tile[line], dtype) for tile, dtype in zip(tiles, dtypes)]
+        elements = list(zip(*columns))[:: -1 if backwards else 1]
+        totals = list(itertools.accumulate(elements, combine))
+        totals = [first, *totals[:-1]] if first else totals
+        for tile, column in zip(made, zip(*(totals[:: -1 if backwards else 1]))):
+            tile[line] = column
+    return tuple(from_numbers(tile.ravel(), shape, dtype) for tile, dtype in zip(made, dtypes))
+
+
+def scan_rule(kind: str, dtypes: Sequence[Any]) -> Combine:
+    if kind == "first":
+        return lambda left, right: left
+    if kind in ("add", "max"):
+        pair = pair_rule({"add": "arith.add", "max": "arith.maximum"}[kind], dtypes[0])
+        return lambda left, right: (pair(left[0], right[0]),)
+    return {"argmin": min, "welford": welford}[kind]
+
+
 # ---- dot -----------------------------------------------------------------------------------------
 
 
@@ -263,10 +347,15 @@ TILE_ORACLES: dict[str, TileOracle] = {
     "memory.offset": offset,
     "memory.load": load,
     "memory.store": store,
+    "atomic.update": atomic_update,
+    "atomic.cas": atomic_cas,
+    "atomic.load": load,
+    "atomic.store": atomic_store,
     "reduce.sum": functools.partial(reduction, "arith.add"),
     "reduce.max": functools.partial(reduction, "arith.maximum"),
     "reduce.min": functools.partial(reduction, "arith.minimum"),
     "reduce.reduce": reduce_region,
+    "scan.scan": scan,
     "dot.dot": dot,
 }
 """By the operation's mnemonic."""

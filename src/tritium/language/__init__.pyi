@@ -50,10 +50,8 @@ class tensor(Tile):
     def abs(self) -> tensor:
         """The absolute value of each element; unsigned integers stay as they are."""
 
-    def advance(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: block pointers and descriptors come with a later version. Raises
-        E0121.
-        """
+    def advance(self, offsets: Any) -> Any:
+        """A block pointer whose offsets are larger by ``offsets``, one integer for each axis."""
 
     def argmax(self, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> tensor:
         """The int32 index of the largest element along ``axis``, as ``max`` gives it."""
@@ -61,8 +59,14 @@ class tensor(Tile):
     def argmin(self, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> tensor:
         """The int32 index of the smallest element along ``axis``, as ``min`` gives it."""
 
-    def associative_scan(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+    def associative_scan(
+        self,
+        axis: Any,
+        combine_fn: Any,
+        reverse: Any = False,
+        exclusive: Any = None,
+    ) -> Any:
+        """Each element of ``input`` combined with all that stand before it along ``axis``."""
 
     def atomic_add(self, *args: Any, **kwargs: Any) -> Any:
         """Not supported yet: atomic operations come with a later version. Raises E0121."""
@@ -112,11 +116,25 @@ class tensor(Tile):
     def cos(self) -> tensor:
         """The cosine of fp32 or fp64, in radians. Raises E0204 for other types."""
 
-    def cumprod(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+    def cumprod(
+        self,
+        axis: Any = 0,
+        reverse: Any = False,
+        dtype: Any = None,
+        exclusive: Any = False,
+    ) -> tensor:
+        """The running products along ``axis``, by the rules of ``cumsum``; an exclusive one
+        starts with 1.
+        """
 
-    def cumsum(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+    def cumsum(
+        self,
+        axis: Any = 0,
+        reverse: Any = False,
+        dtype: Any = None,
+        exclusive: Any = False,
+    ) -> tensor:
+        """The running sums along ``axis``: result k is the sum of the elements 0 to k."""
 
     def erf(self) -> tensor:
         """The error function of fp32 or fp64. Raises E0204 for other types."""
@@ -263,8 +281,12 @@ def abs(x: Any) -> tensor:
 def add(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
     """``x + y``. ``sanitize_overflow`` says whether checked builds report integer overflow here."""
 
-def advance(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: block pointers and descriptors come with a later version. Raises E0121."""
+def advance(base: Any, offsets: Any) -> Any:
+    """A block pointer whose offsets are larger by ``offsets``, one integer for each axis.
+
+    Raises E0204 for anything but a block pointer or a tuple of scalar integers, E0206 for another
+    number of them.
+    """
 
 def arange(start: Any, end: Any) -> tensor:
     """The int32 vector start, start + 1, ..., end - 1, of any length from 1.
@@ -279,8 +301,24 @@ def argmax(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = F
 def argmin(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> tensor:
     """The int32 index of the smallest element along ``axis``, as ``min`` gives it."""
 
-def associative_scan(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+def associative_scan(
+    input: Any,
+    axis: Any,
+    combine_fn: Any,
+    reverse: Any = False,
+    exclusive: Any = None,
+) -> Any:
+    """Each element of ``input`` combined with all that stand before it along ``axis``.
+
+    ``input`` is a tile or a tuple of n tiles of one shape; ``combine_fn``, a kernel function, takes
+    the n scalars so far and the n of the next element, and returns n scalars of the same types. It
+    should be associative. ``reverse`` runs from the end of the axis. ``exclusive``, a scalar (n of
+    them for a tuple), leaves the element itself out: the first result is that scalar, every other
+    one what the inclusive scan has one place before. Returns a tile, or a tuple of them.
+
+    Raises E0204 for a scalar, E0206 where the shapes, the function's results or ``exclusive`` don't
+    fit, E0207 for an axis out of range.
+    """
 
 def assume(cond: Any) -> None:
     """A promise that the scalar int1 ``cond`` is true. Raises E0403 for anything else.
@@ -372,11 +410,33 @@ def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE) ->
 def cos(x: Any) -> tensor:
     """The cosine of fp32 or fp64, in radians. Raises E0204 for other types."""
 
-def cumprod(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+def cumprod(
+    input: Any,
+    axis: Any = 0,
+    reverse: Any = False,
+    dtype: Any = None,
+    exclusive: Any = False,
+) -> tensor:
+    """The running products along ``axis``, by the rules of ``cumsum``; an exclusive one starts
+    with 1.
+    """
 
-def cumsum(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+def cumsum(
+    input: Any,
+    axis: Any = 0,
+    reverse: Any = False,
+    dtype: Any = None,
+    exclusive: Any = False,
+) -> tensor:
+    """The running sums along ``axis``: result k is the sum of the elements 0 to k.
+
+    Signed integers under 32 bits are summed as int32, unsigned ones and int1 as uint32; all other
+    types in their own, fp16 and bf16 included. ``dtype`` converts the elements before. The sums are
+    added one after the other, from the end of the axis with ``reverse``. ``exclusive`` leaves the
+    element itself out: the first result is 0.
+
+    Raises E0204 for a scalar, E0207 for an axis out of range.
+    """
 
 def debug_barrier() -> None:
     """Nothing: memory operations of a program already take effect in program order."""
@@ -492,8 +552,10 @@ def load(
 
     Lanes whose ``mask`` (int1) is false read no memory: they give ``other``, cast to the element
     type, or 0. Mask and other are broadcast to the pointer's shape; a larger mask broadcasts the
-    pointer, unless that is a scalar. ``boundary_check`` and ``padding_option`` belong to block
-    pointers.
+    pointer, unless that is a scalar.
+
+    Of a block pointer the block: along the axes that ``boundary_check`` lists, elements outside of
+    the array read no memory and give 0, or NaN with ``padding_option="nan"``. It takes no mask.
 
     No option changes a result. On NVIDIA GPUs ``cache_modifier`` (ca, cg, cs, cv; wb and wt are for
     stores and say nothing here) is the instruction's cache operator, ``eviction_policy``
@@ -506,8 +568,12 @@ def load(
     pointers.
     """
 
-def load_tensor_descriptor(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: block pointers and descriptors come with a later version. Raises E0121."""
+def load_tensor_descriptor(desc: Any, offsets: Any, mask: Any = None) -> tensor:
+    """The block of a tensor descriptor at ``offsets``, one integer for each axis.
+
+    Elements outside of the array are the descriptor's padding. Raises E0204 for anything but a
+    descriptor and a tuple of scalar integers, E0206 for another number of these.
+    """
 
 def log(x: Any) -> tensor:
     """The natural logarithm of fp32 or fp64. Raises E0204 for other types."""
@@ -515,11 +581,41 @@ def log(x: Any) -> tensor:
 def log2(x: Any) -> tensor:
     """The logarithm to base 2 of fp32 or fp64. Raises E0204 for other types."""
 
-def make_block_ptr(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: block pointers and descriptors come with a later version. Raises E0121."""
+def make_block_ptr(
+    base: Any,
+    shape: Any,
+    strides: Any,
+    offsets: Any,
+    block_shape: Any,
+    order: Any,
+) -> Any:
+    """A pointer to a block of an array: ``block_shape`` elements from ``offsets`` on.
 
-def make_tensor_descriptor(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: block pointers and descriptors come with a later version. Raises E0121."""
+    ``base`` points to the array's first element; ``shape``, ``strides`` and ``offsets`` are
+    integers in elements, known or not, one for each axis. ``tl.load`` and ``tl.store`` take it, and
+    ``tl.advance`` moves it. ``order`` lists the axes from the fastest on, and changes no result.
+
+    Raises E0601 for a base that is no scalar pointer, E0204 for what is no tuple of scalar
+    integers, E0206 where there isn't one for each axis, or for an order that is none.
+    """
+
+def make_tensor_descriptor(
+    base: Any,
+    shape: Any,
+    strides: Any,
+    block_shape: Any,
+    padding_option: Any = 'zero',
+) -> Any:
+    """A descriptor of an array, whose blocks are read by ``load(offsets)`` and the like.
+
+    ``shape`` (int32) and ``strides`` (int64), in elements, are integers for each of 1 to 5 axes;
+    the last stride is a compile-time 1. Elements outside of the shape read as ``padding_option``,
+    "zero" or "nan", and aren't written. Along the last axis a block has at least 16 bytes, and
+    strides that are known are multiples of 16 bytes, as copies by hardware need.
+
+    Raises E0601 for a base that is no scalar pointer, E0204 for what is no tuple of scalar
+    integers, E0606 for another padding, E0206 for everything else.
+    """
 
 def map_elementwise(*args: Any, **kwargs: Any) -> Any:
     """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
@@ -749,8 +845,12 @@ def store(
     pointers.
     """
 
-def store_tensor_descriptor(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: block pointers and descriptors come with a later version. Raises E0121."""
+def store_tensor_descriptor(desc: Any, offsets: Any, value: Any) -> None:
+    """Write a tile of the block's shape at ``offsets``; what is outside of the array is dropped.
+
+    ``value`` is cast to the element type. Raises E0204 for a value of another shape, and as
+    ``load_tensor_descriptor``.
+    """
 
 def sub(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
     """``x - y``. ``sanitize_overflow`` says whether checked builds report integer overflow here."""

@@ -18,6 +18,7 @@ from . import (  # noqa: F401
     memory,
     program,
     reduce,
+    scan,
     select,
     shape,
 )

@@ -287,42 +287,12 @@ class Reduce(Op):
                     argument="input",
                 )
         results = tuple(_drop_axis("reduce", each, self.axis) for each in self.inputs)
-        # Eager mode's combine is a callable: evaluate checks what it returns.
-        if isinstance(self.combine, Region):
-            self._check_region(self.combine)
+        check_combine("reduce", self.combine, [each.scalar for each in self.inputs])
         return results
 
-    def _check_region(self, combine: Region) -> None:
-        wanted = tuple(each.scalar for each in self.inputs)
-        if tuple(arg.type for arg in combine.args) != wanted + wanted:
-            raise error("E0301", text="reduce.reduce: its region takes other types than its inputs")
-        for each in combine.walk():
-            if each.effects is not PURE or each.regions:
-                raise error(
-                    "E0206",
-                    op="reduce",
-                    text="the combine function must not branch, loop or access memory",
-                    hint="use tl.where",
-                    argument="combine_fn",
-                )
-        end = combine.block.terminator
-        if not isinstance(end, Yield):
-            raise error("E0301", text="reduce.reduce: its region must end with control.yield")
-        yielded = tuple(value.type for value in end.values)
-        if yielded != wanted:
-            raise _wrong_results(yielded, wanted)
-
     def evaluate(self, machine: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        wanted = tuple(each.scalar for each in self.inputs)
-
-        def combine(left: Sequence[Array], right: Sequence[Array]) -> Sequence[Array]:
-            merged = [np.asarray(each) for each in machine.run(self.combine, (*left, *right))]
-            if [each.dtype for each in merged] != [each.numpy for each in wanted]:
-                raise _wrong_results([from_numpy(each.dtype) for each in merged], wanted)
-            # A constant result comes without an axis.
-            return [np.broadcast_to(each, old.shape) for each, old in zip(merged, left)]
-
-        return tuple(in_order(inputs, self.axis, combine))
+        wanted = [each.scalar for each in self.inputs]
+        return tuple(in_order(inputs, self.axis, combiner("reduce", machine, self.combine, wanted)))
 
     @classmethod
     def cases(cls) -> Iterator[Case]:
@@ -388,10 +358,50 @@ class Reduce(Op):
         yield Reject("indices without an axis", "E0206", indices, "axis")
 
 
-def _wrong_results(got: Sequence[Type], wanted: Sequence[Type]) -> TritiumError:
+def check_combine(name: str, combine: Any, wanted: Sequence[Type]) -> None:
+    """Raises E0206 where a combine region isn't one from pairs of ``wanted`` to ``wanted``.
+
+    It must be free of branches, loops and memory accesses. Eager mode's combine is a callable, of
+    which ``combiner`` checks what it returns.
+    """
+    if not isinstance(combine, Region):
+        return
+    if [arg.type for arg in combine.args] != [*wanted, *wanted]:
+        raise error("E0301", text=f"{name}: its region takes other types than its inputs")
+    for each in combine.walk():
+        if each.effects is not PURE or each.regions:
+            raise error(
+                "E0206",
+                op=name,
+                text="the combine function must not branch, loop or access memory",
+                hint="use tl.where",
+                argument="combine_fn",
+            )
+    end = combine.block.terminator
+    if not isinstance(end, Yield):
+        raise error("E0301", text=f"{name}: its region must end with control.yield")
+    yielded = [value.type for value in end.values]
+    if yielded != [*wanted]:
+        raise _wrong_results(name, yielded, wanted)
+
+
+def combiner(name: str, machine: Any, region: Any, wanted: Sequence[Type]) -> Combine:
+    """A combine region as a function of arrays. It raises E0206 for results of other types."""
+
+    def combine(left: Sequence[Array], right: Sequence[Array]) -> Sequence[Array]:
+        merged = [np.asarray(each) for each in machine.run(region, (*left, *right))]
+        if [each.dtype for each in merged] != [each.numpy for each in wanted]:
+            raise _wrong_results(name, [from_numpy(each.dtype) for each in merged], wanted)
+        # A constant result comes without an axis.
+        return [np.broadcast_to(each, old.shape) for each, old in zip(merged, left)]
+
+    return combine
+
+
+def _wrong_results(name: str, got: Sequence[Type], wanted: Sequence[Type]) -> TritiumError:
     return error(
         "E0206",
-        op="reduce",
+        op=name,
         text=f"the combine function returns {_listed(got)}, its inputs are {_listed(wanted)}",
         hint="cast its results back to the types of the inputs",
         argument="combine_fn",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tritium.ir.core import Op
 
+from .facts import WHOLE
 from .plan import BlockPlan, Group
 from .sinks import Sink, SinkKind
 
@@ -36,7 +37,7 @@ def _plan(plan: BlockPlan, width: int) -> list[str]:
 
 
 def _is_worth_a_line(op: Op) -> bool:
-    return bool(op.regions) or op.family == "dot"
+    return bool(op.regions) or op.family in WHOLE
 
 
 def _group(group: Group, width: int) -> list[str]:

@@ -17,6 +17,9 @@ from .index import SHAPE_OPS, operand_of, reshape_groups, splits_axis
 UNKNOWN = "?"
 """A stride that is the same for all lanes but not known at compile time."""
 
+WHOLE = ("dot", "scan", "sort", "bins", "map")
+"""Families of operations on stored tiles: each is a step of its own between the nests."""
+
 Stride: TypeAlias = "int | str | None"
 """Bytes or units from one position to the next; UNKNOWN; None where there is no single stride."""
 
@@ -208,7 +211,7 @@ def is_generator(value: Value, cache: dict[Value, bool]) -> bool:
         op is None
         or op.regions
         or op.effects
-        or op.family in ("reduce", "dot", "control")
+        or op.family in ("reduce", "control", *WHOLE)
         or (isinstance(op, Reshape) and splits_axis(op))
     ):
         answer = False

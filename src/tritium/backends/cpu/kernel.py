@@ -19,7 +19,7 @@ from tritium.ir.dtypes import Type
 from tritium.ops import control, create, dot, memory, program
 
 from .dots import DotWriter
-from .facts import Strides, waits
+from .facts import WHOLE, Strides, waits
 from .flow import FlowWriter
 from .index import Point
 from .lanes import uniform
@@ -31,6 +31,7 @@ from .plan import BlockPlan, Group, Planner
 from .points import Points
 from .sinks import Sink, SinkKind
 from .streams import last_level_cache, write_only
+from .whole import write_whole
 from .x86_rules import X86
 
 if TYPE_CHECKING:
@@ -255,6 +256,8 @@ class KernelWriter:
             self.buffers[op.result] = result
         elif isinstance(op, control.Return):
             return
+        elif op.family in WHOLE:
+            write_whole(self, op)
         else:
             self._scalar(op)
 

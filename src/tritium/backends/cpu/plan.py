@@ -17,6 +17,7 @@ from tritium.ops.shape import Reshape
 from tritium.passes.origins import may_alias
 
 from .facts import (
+    WHOLE,
     Strides,
     injective,
     is_affine,
@@ -178,7 +179,7 @@ class Planner:
         Everything of enclosing blocks that is not made of positions was stored by their plans.
         """
         for op in self.block.ops:
-            if op.regions or op.family in ("reduce", "dot"):
+            if op.regions or op.family in ("reduce", *WHOLE):
                 self.stored.update(result for result in op.results if result.shape)
         defined: set[Value] = set()
         self._consider_outside(self.block, defined)
@@ -219,9 +220,9 @@ class Planner:
                 self._keep(op.x, "a reshape splits its axes")
             if isinstance(op, Reshape) and not op.shape:
                 self._keep(op.x, "one element is read")
-            if isinstance(op, dot.Dot):
+            if op.family in WHOLE:
                 for operand in op.operands:
-                    self._keep(operand, "a dot reads it in blocks")
+                    self._keep(operand, f"a {op.verb} reads it in blocks")
             if isinstance(op, memory.Load) and op.is_fresh:
                 self._keep(op.result, "a volatile load happens once, in its place")
             if isinstance(op, control.Yield):
@@ -401,7 +402,7 @@ class Planner:
             for sink in by_op.get(op, ()):
                 if sink.value in self.early.get(op, ()):
                     self._place(sink, steps)
-            if (op.regions and op.family == "control") or isinstance(op, dot.Dot):
+            if (op.regions and op.family == "control") or op.family in WHOLE:
                 self._flush(steps)
                 steps.append(Step(op=op))
             elif self._is_plain(op):

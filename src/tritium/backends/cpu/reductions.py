@@ -8,6 +8,7 @@ exists. Partials live in stack slots that LLVM turns into registers.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tritium.backends.common.rules import Lowering, register_type, rule_of
@@ -27,7 +28,7 @@ from tritium.backends.emit import (
     zero,
 )
 from tritium.diagnostics import InternalError
-from tritium.ir.core import Op, Value
+from tritium.ir.core import Op, Region, Value
 from tritium.ir.dtypes import DType, Type
 from tritium.ops import arith, control, create, reduce
 from tritium.ops.reduce import INNERMOST_PARTIALS, OTHER_PARTIALS
@@ -100,34 +101,31 @@ class Combiner:
                 )
             ]
         assert isinstance(self.op, reduce.Reduce)
-        return self._inline(lowering, left + right)
+        return inline_region(self.kernel, lowering, self.op.combine, left + right)
 
-    def _inline(self, lowering: Lowering, args: list[V]) -> list[V]:
-        """The combine region on lanes."""
-        assert isinstance(self.op, reduce.Reduce)
-        block = self.op.combine.block
-        known: dict[Value, V] = dict(zip(block.args, args, strict=True))
 
-        def read(value: Value) -> V:
-            found = known.get(value)
-            return found if found is not None else self._outside(lowering, value)
+def inline_region(
+    kernel: KernelWriter, lowering: Lowering, body: Region, args: Sequence[V]
+) -> list[V]:
+    """A combine region on lanes: what it yields."""
+    known: dict[Value, V] = dict(zip(body.block.args, args, strict=True))
 
-        for each in block.ops:
-            if isinstance(each, control.Yield):
-                return [read(value) for value in each.values]
-            if isinstance(each, create.Constant):
-                known[each.result] = self._splat(lowering, self.kernel.constant(each))
-                continue
-            operands = [read(value) for value in each.operands]
-            known[each.result] = rule_of(each, *self.kernel.rules)(lowering, each, *operands)
-        raise InternalError("a combine region without control.yield")
+    def read(value: Value) -> V:
+        found = known.get(value)
+        return found if found is not None else splat(kernel.scalars[value])
 
-    def _outside(self, lowering: Lowering, value: Value) -> V:
-        return self._splat(lowering, self.kernel.scalars[value])
-
-    @staticmethod
-    def _splat(lowering: Lowering, v: V) -> V:
+    def splat(v: V) -> V:
         return lowering.b.splat(v, lowering.lanes)
+
+    for each in body.block.ops:
+        if isinstance(each, control.Yield):
+            return [read(value) for value in each.values]
+        if isinstance(each, create.Constant):
+            known[each.result] = splat(kernel.constant(each))
+            continue
+        operands = [read(value) for value in each.operands]
+        known[each.result] = rule_of(each, *kernel.rules)(lowering, each, *operands)
+    raise InternalError("a combine region without control.yield")
 
 
 class Partials:
