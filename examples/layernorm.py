@@ -34,12 +34,19 @@ def layernorm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, epsilon: floa
     return out
 
 
-rows, columns = (int(v) for v in sys.argv[1:3]) if len(sys.argv) > 2 else (1151, 769)
-random = np.random.default_rng(0)
-x = random.standard_normal((rows, columns), dtype=np.float32) * 3 + 1
-weight, bias = random.standard_normal((2, columns), dtype=np.float32)
-wide = x.astype(np.float64)
-exact = (wide - wide.mean(axis=1, keepdims=True)) / np.sqrt(wide.var(axis=1, keepdims=True) + 1e-5)
-error = np.abs(layernorm(x, weight, bias, 1e-5) - (exact * weight + bias)).max()
-assert error < 1e-5, error
-print("ok", rows, columns, "largest error", f"{error:.1e}")
+def main() -> None:
+    rows, columns = (int(v) for v in sys.argv[1:3]) if len(sys.argv) > 2 else (1151, 769)
+    random = np.random.default_rng(0)
+    x = random.standard_normal((rows, columns), dtype=np.float32) * 3 + 1
+    weight, bias = random.standard_normal((2, columns), dtype=np.float32)
+    wide = x.astype(np.float64)
+    exact = (wide - wide.mean(axis=1, keepdims=True)) / np.sqrt(
+        wide.var(axis=1, keepdims=True) + 1e-5
+    )
+    error = np.abs(layernorm(x, weight, bias, 1e-5) - (exact * weight + bias)).max()
+    assert error < 1e-5, error
+    print("ok", rows, columns, "largest error", f"{error:.1e}")
+
+
+if __name__ == "__main__":
+    main()

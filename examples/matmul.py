@@ -56,11 +56,16 @@ def matmul(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return c
 
 
-M, N, K = (int(v) for v in sys.argv[1:4]) if len(sys.argv) > 3 else (512, 384, 300)
-random = np.random.default_rng(0)
-a = random.standard_normal((M, K), dtype=np.float32)
-b = random.standard_normal((N, K), dtype=np.float32).T
-exact = a.astype(np.float64) @ b
-error = np.linalg.norm(matmul(a, b) - exact) / np.linalg.norm(exact)
-assert error < 1e-6, error
-print("ok", M, N, K, "relative error", f"{error:.1e}")
+def main() -> None:
+    M, N, K = (int(v) for v in sys.argv[1:4]) if len(sys.argv) > 3 else (512, 384, 300)
+    random = np.random.default_rng(0)
+    a = random.standard_normal((M, K), dtype=np.float32)
+    b = random.standard_normal((N, K), dtype=np.float32).T
+    exact = a.astype(np.float64) @ b
+    error = np.linalg.norm(matmul(a, b) - exact) / np.linalg.norm(exact)
+    assert error < 1e-6, error
+    print("ok", M, N, K, "relative error", f"{error:.1e}")
+
+
+if __name__ == "__main__":
+    main()

@@ -30,10 +30,15 @@ def softmax(x: np.ndarray) -> np.ndarray:
     return out
 
 
-rows, columns = (int(v) for v in sys.argv[1:3]) if len(sys.argv) > 2 else (1823, 781)
-x = np.random.default_rng(0).standard_normal((rows, columns), dtype=np.float32)
-exact = np.exp(x - x.max(axis=1, keepdims=True), dtype=np.float64)
-exact /= exact.sum(axis=1, keepdims=True)
-error = np.abs(softmax(x) - exact).max()
-assert error < 1e-6, error
-print("ok", rows, columns, "largest error", f"{error:.1e}")
+def main() -> None:
+    rows, columns = (int(v) for v in sys.argv[1:3]) if len(sys.argv) > 2 else (1823, 781)
+    x = np.random.default_rng(0).standard_normal((rows, columns), dtype=np.float32)
+    exact = np.exp(x - x.max(axis=1, keepdims=True), dtype=np.float64)
+    exact /= exact.sum(axis=1, keepdims=True)
+    error = np.abs(softmax(x) - exact).max()
+    assert error < 1e-6, error
+    print("ok", rows, columns, "largest error", f"{error:.1e}")
+
+
+if __name__ == "__main__":
+    main()

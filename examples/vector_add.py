@@ -26,9 +26,14 @@ def add(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return out
 
 
-n = int(sys.argv[1]) if len(sys.argv) > 1 else 98_432
-random = np.random.default_rng(0)
-x = random.random(n, dtype=np.float32)
-y = random.random(n, dtype=np.float32)
-assert np.array_equal(add(x, y), x + y)
-print("ok", n)
+def main() -> None:
+    n = int(sys.argv[1]) if len(sys.argv) > 1 else 98_432
+    random = np.random.default_rng(0)
+    x = random.random(n, dtype=np.float32)
+    y = random.random(n, dtype=np.float32)
+    assert np.array_equal(add(x, y), x + y)
+    print("ok", n)
+
+
+if __name__ == "__main__":
+    main()
