@@ -1,5 +1,6 @@
 from . import knobs as knobs
 from . import language as language
+from .ops.aggregates import aggregate as aggregate
 from .ops.callable import constexpr_function as constexpr_function
 from .runtime import errors as errors
 from .runtime.arrays import MockTensor as MockTensor

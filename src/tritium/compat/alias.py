@@ -47,8 +47,8 @@ _GATHERED: dict[str, dict[str, str]] = {
     "triton": {
         **_names(
             "tritium",
-            *("Config", "JITFunction", "KernelInterface", "autotune", "cdiv", "constexpr_function"),
-            *("heuristics", "next_power_of_2", *_ARRAYS),
+            *("Config", "JITFunction", "KernelInterface", "aggregate", "autotune", "cdiv"),
+            *("constexpr_function", "heuristics", "next_power_of_2", *_ARRAYS),
         ),
         **_names("tritium.runtime.errors", "CompilationError", "InterpreterError"),
         **_names("tritium.runtime.errors", "OutOfResources", "TritonError"),

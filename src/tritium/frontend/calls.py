@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from tritium.diagnostics import error
 from tritium.ir.dtypes import Type
+from tritium.ops.aggregates import Aggregate
 from tritium.ops.builtins import in_kernel
 from tritium.ops.callable import ConstexprFunction, DeviceFunction
 from tritium.ops.constexpr import constexpr, unwrap
@@ -84,6 +85,10 @@ class Calls(Expressions, Base):
     def _construct(self, node: ast.Call, cls: type, arguments: Arguments) -> Any:
         if cls is constexpr:
             return self._known_argument(arguments)
+        if issubclass(cls, Aggregate):
+            make: Callable[..., Any] = cls
+            with self.pointing(nodes_of(arguments.bind(cls.__name__, signature_of(make)))):
+                return make(*arguments.values, **arguments.keyword_values)
         if issubclass(cls, TileTuple):
             return TileTuple(*arguments.values, **arguments.keyword_values)
         fields = getattr(cls, "_fields", None)

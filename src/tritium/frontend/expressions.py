@@ -9,11 +9,13 @@ from types import ModuleType
 from typing import Any
 
 from tritium.diagnostics import error
+from tritium.ops.aggregates import Aggregate
 from tritium.ops.constexpr import constexpr, unwrap
 from tritium.ops.hints import Range
 from tritium.ops.python import (
     BINARY,
     SYMBOLS,
+    BoundMethod,
     Combination,
     assigned,
     attribute,
@@ -167,7 +169,11 @@ class Expressions(Base):
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         owner = self.expression(node.value)
         if not isinstance(owner, (ModuleType, type)):
-            return attribute(owner, node.attr)
+            found = attribute(owner, node.attr)
+            if isinstance(owner, Aggregate) and isinstance(found, BoundMethod):
+                cls = type(owner)
+                self.tracer.dependencies.attribute(cls, node.attr, found.function)
+            return found
         if isinstance(owner, ModuleType) and not hasattr(owner, node.attr):
             close = difflib.get_close_matches(node.attr, dir(owner), n=1)
             hint = f"did you mean {close[0]}?" if close else ""
@@ -179,9 +185,10 @@ class Expressions(Base):
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         value = self.expression(node.value)
         index = self.expression(node.slice)
-        if isinstance(value, Tile):
+        if isinstance(value, (Tile, Aggregate)):
+            subscripted: Any = value
             with self.pointing({"index": node.slice}):
-                return wrap(value[index])
+                return wrap(subscripted[index])
         if not is_known(index):
             with self.pointing({"index": node.slice}):
                 name, got = "the index of a tuple", describe(index)

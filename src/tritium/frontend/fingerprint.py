@@ -20,6 +20,7 @@ import numpy as np
 from tritium.diagnostics import TritiumError
 from tritium.ir.digest import digest
 from tritium.ir.dtypes import Type
+from tritium.ops.aggregates import Aggregate, host_constructor
 from tritium.ops.callable import BoundConstexprFunction, ConstexprFunction, DeviceFunction
 from tritium.ops.constexpr import unwrap
 from tritium.ops.source import capture
@@ -79,6 +80,7 @@ def runs_on_the_host(value: Any) -> bool:
         return any(map(runs_on_the_host, value))
     if isinstance(value, ConstexprFunction):
         value = value.fn
+    value = host_constructor(value) or value
     if not isinstance(value, FunctionType) or in_library(value.__module__):
         return False
     return not _is_foreign(value.__module__)
@@ -145,9 +147,18 @@ class Marker:
             value = value.fn
         if isinstance(value, FunctionType):
             return self._host(value, name)
+        if isinstance(value, type) and issubclass(value, Aggregate):
+            return self._aggregate(value, name)
         if isinstance(value, (type, BuiltinFunctionType)):
             return f"{type(value).__name__} {name}"
         return self._opaque(value)
+
+    def _aggregate(self, cls: type[Aggregate], name: str) -> str:
+        """A class of kernel values: its fields, their defaults, and what makes an instance."""
+        defaults = [getattr(cls, field, None) for field in cls._fields]
+        constructor = host_constructor(cls)
+        made = "" if constructor is None else self._host(constructor, name)
+        return f"type {name} {self._mark((tuple(cls._fields.items()), tuple(defaults)))} {made}"
 
     def _opaque(self, value: Any) -> str:
         self.opaque = True

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tritium.ir.dtypes import get_int_dtype as get_int_dtype
+from tritium.ops.aggregates import aggregate as _aggregate  # noqa: F401 - Triton's name
+from tritium.ops.aggregates import aggregate_replace as aggregate_replace
 from tritium.ops.constexpr import constexpr, unwrap
 from tritium.ops.emit import SURFACE, surface
 from tritium.ops.later import unsupported
