@@ -232,8 +232,8 @@ def exp(b: Builder, x: V) -> V:
     # 1.5 * 2**23 + 127, whose sum with n has n + 127 in its low bits.
     magic = 12582912.0 + 127
     shifted = b.fma(limited, const(float_, 253.0), const(float_, magic - 126))
-    n = b.fsub(shifted, const(float_, magic))
-    f = b.fma(x, const(float_, _LOG2_E), b.fneg(n))
+    minus_n = b.fsub(const(float_, magic), shifted)
+    f = b.fma(x, const(float_, _LOG2_E), minus_n)
     f = b.fma(x, const(float_, _LOG2_E_REST), f)
     factor = b.as_float(b.shl(b.as_int(shifted), const(i32, 23)), float_)
     return b.fmul(_instruction(b, "ex2.approx.ftz.f", f), factor)
