@@ -1,0 +1,161 @@
+"""Times the programs of ``examples/``: how long they take, beside PyTorch, and to be compiled.
+
+    python -m benchmarks.examples            # or the names of some; --rounds N
+
+Each example runs in a process of its own with an empty cache. The columns: the median time, the
+ratio of PyTorch's time to it (two threads each; more is better), and for each example the slowest
+kernel's compilation and the most memory that the process held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from .triton_env import ROOT
+
+THREADS = 2
+FLOOR_DOT = 0.2
+FLOOR = 0.5
+MOST_COMPILE = 1.0
+MOST_COMPILE_MEDIAN = 0.2
+COMPILED = re.compile(r"^(\S[^:]*): ([\d.]+) ms$", re.MULTILINE)
+"""What ``knobs.compilation.time_passes`` prints for each kernel."""
+
+
+def load(name: str) -> Any:
+    """The example as a module. Raises FileNotFoundError where there is none."""
+    spec = importlib.util.spec_from_file_location(f"example_{name}", ROOT / f"examples/{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def torch_or_none() -> Any:
+    if importlib.util.find_spec("torch") is None:
+        return None
+    import torch
+
+    torch.set_num_threads(THREADS)
+    return torch
+
+
+def measure(name: str, rounds: int) -> dict[str, Any]:
+    """One example, in this process: seconds, ratios, compilations and peak memory."""
+    import numpy as np
+
+    from tritium import knobs
+
+    from .example_cases import EXAMPLES
+    from .measure import Side, time_rounds
+
+    knobs.compilation.time_passes = True
+    said = io.StringIO()
+    rows = []
+    with contextlib.redirect_stderr(said):
+        cases = EXAMPLES[name](load(name), np.random.default_rng(0), torch_or_none())
+        for case in cases:
+            case.ours()
+            sides = [Side("tritium", case.ours)]
+            if case.torch is not None:
+                sides.append(Side("torch", case.torch))
+            times = {side: statistics.median(t) for side, t in time_rounds(sides, rounds).items()}
+            rows.append({"case": case.name, "dot": case.dot, **times})
+    compiled = [(kernel, float(ms) / 1e3) for kernel, ms in COMPILED.findall(said.getvalue())]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"rows": rows, "compiled": compiled, "peak": peak}
+
+
+def in_a_process(name: str, rounds: int) -> dict[str, Any]:
+    """``measure`` in a fresh process with an empty cache."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = {
+            **os.environ,
+            "TRITIUM_CACHE_DIR": cache,
+            "TRITIUM_NUM_THREADS": str(THREADS),
+            "OMP_NUM_THREADS": str(THREADS),
+        }
+        command = [sys.executable, "-m", "benchmarks.examples", "--measure", name]
+        done = subprocess.run(
+            [*command, "--rounds", str(rounds)],
+            cwd=ROOT,
+            env=environment,
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def lines_of(name: str, result: dict[str, Any]) -> list[str]:
+    """The rows of the table for one example."""
+    lines = []
+    for row in result["rows"]:
+        label = f"{name} {row['case']}".strip()
+        ratio = "-"
+        if "torch" in row:
+            value = row["torch"] / row["tritium"]
+            floor = FLOOR_DOT if row["dot"] else FLOOR
+            ratio = f"{value:.2f}{'' if value >= floor else f' (below {floor})'}"
+        lines.append(f"{label:42} {row['tritium'] * 1e3:10.3f} ms  {ratio}")
+    return lines
+
+
+def report(names: Sequence[str], rounds: int) -> bool:
+    """Print the table; whether every floor and limit is met."""
+    start = time.perf_counter()
+    compiled: list[tuple[str, float]] = []
+    text: list[str] = []
+    for name in names:
+        result = in_a_process(name, rounds)
+        lines = lines_of(name, result)
+        slowest = max((seconds for _, seconds in result["compiled"]), default=0.0)
+        lines[0] += f"   [compiled in {slowest * 1e3:.0f} ms, {result['peak'] / 1024:.0f} MiB]"
+        print("\n".join(lines), flush=True)
+        compiled += [(f"{name}: {kernel}", seconds) for kernel, seconds in result["compiled"]]
+        text += lines
+    print(f"\nall in {time.perf_counter() - start:.0f} s; {len(compiled)} kernels", end="")
+    median = statistics.median(seconds for _, seconds in compiled)
+    worst = max(compiled, key=lambda each: each[1])
+    print(
+        f", compiled in {median * 1e3:.0f} ms (median), {worst[1] * 1e3:.0f} ms at most: {worst[0]}"
+    )
+    fast = worst[1] <= MOST_COMPILE and median <= MOST_COMPILE_MEDIAN
+    return fast and not any("below" in line for line in text)
+
+
+def main() -> int:
+    from .example_cases import EXAMPLES
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.examples", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(EXAMPLES))
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    unknown = sorted(set(given.names) - set(EXAMPLES))
+    if unknown:
+        parser.error(f"no example {', '.join(unknown)}; there are {', '.join(EXAMPLES)}")
+    if given.measure:
+        print(json.dumps(measure(given.names[0], given.rounds)))
+        return 0
+    return 0 if report(given.names or list(EXAMPLES), given.rounds) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
