@@ -83,6 +83,19 @@ class ReferenceMachine:
                 raw = np.asarray(values[lane]).tobytes()
                 ctypes.memmove(int(addresses[lane]), raw, len(raw))
 
+    def update(
+        self, op: Op, addresses: Array, mask: Array | None, change: Any, *given: Array
+    ) -> Array:
+        found = np.zeros(addresses.shape, given[-1].dtype)
+        for lane in np.ndindex(addresses.shape):
+            if mask is None or mask[lane]:
+                one = np.ones((), bool)
+                old = self.load(op, addresses[lane], one, np.zeros(1, found.dtype)[0])
+                parts = [np.asarray(each[lane]).reshape(1) for each in given]
+                self.store(op, addresses[lane], change(old.reshape(1), *parts)[0], one)
+                found[lane] = old
+        return found
+
     def made_pointers(self) -> None:
         pass
 

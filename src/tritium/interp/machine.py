@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,9 @@ from tritium.ir.dtypes import Array, Type
 from .frames import current_loc
 from .grid import Baton, Fiber, Index, Scheduler, padded
 from .memory import Addresses, Fault, Memory, lanes_of
+
+MOST_POLLED = 256
+"""How many places a program can poll in turn and be seen to wait."""
 
 
 class Client:
@@ -55,7 +58,8 @@ class Client:
 class Machine:
     """One program; it is what ``Op.evaluate`` is given.
 
-    ``polled`` holds what the last volatile load read, so that a loop that waits is noticed.
+    ``polled`` holds what volatile loads and atomic operations have read where, so that a loop that
+    waits is noticed.
     """
 
     __slots__ = ("baton", "clients", "grid", "kernel", "memory", "polled", "program")
@@ -75,7 +79,7 @@ class Machine:
         self.baton = baton
         self.kernel = kernel
         self.clients = clients
-        self.polled: tuple[bytes, bytes] | None = None
+        self.polled: dict[bytes, bytes] = {}
 
     def loc(self, op: Op) -> Loc | None:
         """Where the operation that is being carried out stands in the user's source."""
@@ -122,6 +126,48 @@ class Machine:
         for client in self.clients:
             client.after_store(self, op, addresses, mask, values)
 
+    def update(
+        self,
+        op: Op,
+        addresses: Addresses,
+        mask: Array | None,
+        change: Callable[..., Array],
+        *given: Array,
+    ) -> Array:
+        """Change the elements at byte ``addresses`` where ``mask``, lane after lane.
+
+        ``change`` gives the new elements from the old ones and those of ``given``, whose shape is
+        the addresses'. Returns what each lane found; 0 in the others. Raises as ``store`` does.
+        """
+        values = given[-1]
+        for client in self.clients:
+            client.before_load(self, op, addresses, mask)
+            client.before_store(self, op, addresses, mask, values)
+        found = np.zeros(addresses.shape, values.dtype)
+        flat, lanes = addresses.reshape(-1), lanes_of(mask, addresses.shape)
+        lanes = np.arange(flat.size) if lanes is None else lanes
+        active = flat[lanes]
+        changed = False
+        if active.size:
+            self._check(op, active, lanes, addresses.shape, values.itemsize, write=True)
+            parts = [each.reshape(-1)[lanes] for each in given]
+            old = found.reshape(-1)
+            for turn in _turns(active):
+                before = self.memory.gather(active[turn], values.dtype)
+                after = change(before, *(part[turn] for part in parts))
+                changed |= before.tobytes() != after.tobytes()
+                self.memory.scatter(active[turn], after)
+                old[lanes[turn]] = before
+        if changed:
+            self.polled.clear()
+            self.baton.progressed()
+        elif active.size:
+            self.poll(addresses, found)
+        for client in self.clients:
+            client.after_load(self, op, addresses, mask, found)
+            client.after_store(self, op, addresses, mask, values)
+        return found
+
     def made_pointers(self) -> None:
         """Note that the program makes pointers of integers: they may lead anywhere."""
         self.memory.open()
@@ -131,12 +177,14 @@ class Machine:
 
         A program that reads the same again waits for another one, so the others get their turn.
         """
-        read = (addresses.tobytes(), values.tobytes())
-        if read == self.polled:
+        place, read = addresses.tobytes(), values.tobytes()
+        if self.polled.get(place) == read:
             self.baton.suspend(waiting_for=int(addresses.reshape(-1)[0]))
-        else:
-            self.polled = read
-            self.baton.progressed()
+            return
+        if len(self.polled) >= MOST_POLLED:
+            self.polled.clear()
+        self.polled[place] = read
+        self.baton.progressed()
 
     def run(self, region: Any, args: Sequence[Any]) -> tuple[Any, ...]:
         """Run eager mode's callable on arrays; returns a tuple of arrays."""
@@ -208,6 +256,17 @@ class Launch:
         self.body(machine)
         for client in self.clients:
             client.program_ends(machine)
+
+
+def _turns(addresses: Addresses) -> Iterator[NDArray[np.intp]]:
+    """The lanes in turns of distinct addresses: the first of each address, the second, ..."""
+    order = np.argsort(addresses, kind="stable")
+    ordered = addresses[order]
+    starts = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    places = np.arange(order.size)
+    turns = places - np.maximum.accumulate(np.where(starts, places, 0))
+    for turn in range(int(turns.max()) + 1):
+        yield order[turns == turn]
 
 
 def _shaped(array: Array, shape: tuple[int, ...]) -> Array:

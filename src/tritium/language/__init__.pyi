@@ -68,38 +68,44 @@ class tensor(Tile):
     ) -> Any:
         """Each element of ``input`` combined with all that stand before it along ``axis``."""
 
-    def atomic_add(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    def atomic_add(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """Add ``val`` to memory in one step."""
 
-    def atomic_and(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    def atomic_and(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """Leave the bits set in both memory and ``val``, in one step."""
 
-    def atomic_cas(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    def atomic_cas(self, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> tensor:
+        """Write ``val`` where memory has the bits of ``cmp``, in one step; gives what was there."""
 
-    def atomic_load(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    def atomic_load(self, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """The elements at ``pointer``, each read in one step and exactly once."""
 
-    def atomic_max(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    def atomic_max(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """Leave the larger of memory and ``val``, in one step."""
 
-    def atomic_min(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    def atomic_min(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """Leave the smaller of memory and ``val``, in one step."""
 
-    def atomic_or(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    def atomic_or(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """Leave the bits set in memory or ``val``, in one step."""
 
-    def atomic_poll(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    def atomic_poll(
+        self,
+        expected_value: Any,
+        sem: Any = None,
+        scope: Any = None,
+        timeout_ns: Any = None,
+    ) -> Any:
+        """Read one element again and again until it is ``expected_value``; gives True."""
 
-    def atomic_store(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    def atomic_store(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> None:
+        """Write ``val`` to ``pointer``, each element in one step, where ``mask`` (int1) is true."""
 
-    def atomic_xchg(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    def atomic_xchg(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """Replace memory by ``val`` in one step."""
 
-    def atomic_xor(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    def atomic_xor(self, val: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+        """Leave the bits set in one of memory and ``val``, in one step."""
 
     def broadcast_to(self, *shape: Any) -> tensor:
         """``input`` repeated along its axes of extent 1 until it has ``shape``."""
@@ -327,38 +333,187 @@ def assume(cond: Any) -> None:
     (``n % 16 == 0``), or how it compares with one; and of what is combined by ``&``.
     """
 
-def atomic_add(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+def atomic_add(
+    pointer: Any,
+    val: Any,
+    mask: Any = None,
+    sem: Any = None,
+    scope: Any = None,
+) -> tensor:
+    """Add ``val`` to memory in one step.
 
-def atomic_and(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    ``val`` is cast to the element type; it and the mask (int1) are broadcast to the pointer's
+    shape. Gives what was in memory before, and 0 in lanes whose mask is false. Lanes that share an
+    address are carried out one after the other, in row-major order. Elements are integers of 8 to
+    64 bits, fp16, bf16, fp32 and fp64. ``sem`` is "acquire", "release", "acq_rel" (the default) or
+    "relaxed", ``scope`` "gpu" (the default), "cta" or "sys".
 
-def atomic_cas(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    Raises E0601 without a pointer, E0204 for other elements, E0602 for a mask that isn't int1,
+    E0603 where shapes don't fit, E0605 for a pointer to const, E0606 for an unknown option.
+    """
 
-def atomic_load(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+def atomic_and(
+    pointer: Any,
+    val: Any,
+    mask: Any = None,
+    sem: Any = None,
+    scope: Any = None,
+) -> tensor:
+    """Leave the bits set in both memory and ``val``, in one step.
 
-def atomic_max(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    ``val`` is cast to the element type; it and the mask (int1) are broadcast to the pointer's
+    shape. Gives what was in memory before, and 0 in lanes whose mask is false. Lanes that share an
+    address are carried out one after the other, in row-major order. Elements are integers of 8 to
+    64 bits, fp16, bf16, fp32 and fp64. ``sem`` is "acquire", "release", "acq_rel" (the default) or
+    "relaxed", ``scope`` "gpu" (the default), "cta" or "sys".
 
-def atomic_min(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    Raises E0601 without a pointer, E0204 for other elements, E0602 for a mask that isn't int1,
+    E0603 where shapes don't fit, E0605 for a pointer to const, E0606 for an unknown option.
+    """
 
-def atomic_or(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+def atomic_cas(pointer: Any, cmp: Any, val: Any, sem: Any = None, scope: Any = None) -> tensor:
+    """Write ``val`` where memory has the bits of ``cmp``, in one step; gives what was there.
 
-def atomic_poll(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    ``cmp`` and ``val`` are cast to the element type and broadcast to the pointer's shape; types,
+    order of lanes, ``sem`` and ``scope`` as of ``atomic_add``.
 
-def atomic_store(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    Raises E0601 without a pointer, E0204 for other elements, E0603 where shapes don't fit, E0605
+    for a pointer to const, E0606 for an unknown option.
+    """
 
-def atomic_xchg(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+def atomic_load(pointer: Any, mask: Any = None, sem: Any = None, scope: Any = None) -> tensor:
+    """The elements at ``pointer``, each read in one step and exactly once.
 
-def atomic_xor(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: atomic operations come with a later version. Raises E0121."""
+    Lanes whose ``mask`` (int1) is false give 0. ``sem`` is "acquire" (the default) or "relaxed".
+
+    Raises E0601 without a pointer, E0204 for elements that ``atomic_add`` doesn't take, E0602 for a
+    mask that isn't int1, E0603 where it doesn't fit, E0606 for an unknown option.
+    """
+
+def atomic_max(
+    pointer: Any,
+    val: Any,
+    mask: Any = None,
+    sem: Any = None,
+    scope: Any = None,
+) -> tensor:
+    """Leave the larger of memory and ``val``, in one step.
+
+    ``val`` is cast to the element type; it and the mask (int1) are broadcast to the pointer's
+    shape. Gives what was in memory before, and 0 in lanes whose mask is false. Lanes that share an
+    address are carried out one after the other, in row-major order. Elements are integers of 8 to
+    64 bits, fp16, bf16, fp32 and fp64. ``sem`` is "acquire", "release", "acq_rel" (the default) or
+    "relaxed", ``scope`` "gpu" (the default), "cta" or "sys".
+
+    Raises E0601 without a pointer, E0204 for other elements, E0602 for a mask that isn't int1,
+    E0603 where shapes don't fit, E0605 for a pointer to const, E0606 for an unknown option.
+    """
+
+def atomic_min(
+    pointer: Any,
+    val: Any,
+    mask: Any = None,
+    sem: Any = None,
+    scope: Any = None,
+) -> tensor:
+    """Leave the smaller of memory and ``val``, in one step.
+
+    ``val`` is cast to the element type; it and the mask (int1) are broadcast to the pointer's
+    shape. Gives what was in memory before, and 0 in lanes whose mask is false. Lanes that share an
+    address are carried out one after the other, in row-major order. Elements are integers of 8 to
+    64 bits, fp16, bf16, fp32 and fp64. ``sem`` is "acquire", "release", "acq_rel" (the default) or
+    "relaxed", ``scope`` "gpu" (the default), "cta" or "sys".
+
+    Raises E0601 without a pointer, E0204 for other elements, E0602 for a mask that isn't int1,
+    E0603 where shapes don't fit, E0605 for a pointer to const, E0606 for an unknown option.
+    """
+
+def atomic_or(
+    pointer: Any,
+    val: Any,
+    mask: Any = None,
+    sem: Any = None,
+    scope: Any = None,
+) -> tensor:
+    """Leave the bits set in memory or ``val``, in one step.
+
+    ``val`` is cast to the element type; it and the mask (int1) are broadcast to the pointer's
+    shape. Gives what was in memory before, and 0 in lanes whose mask is false. Lanes that share an
+    address are carried out one after the other, in row-major order. Elements are integers of 8 to
+    64 bits, fp16, bf16, fp32 and fp64. ``sem`` is "acquire", "release", "acq_rel" (the default) or
+    "relaxed", ``scope`` "gpu" (the default), "cta" or "sys".
+
+    Raises E0601 without a pointer, E0204 for other elements, E0602 for a mask that isn't int1,
+    E0603 where shapes don't fit, E0605 for a pointer to const, E0606 for an unknown option.
+    """
+
+def atomic_poll(
+    pointer: Any,
+    expected_value: Any,
+    sem: Any = None,
+    scope: Any = None,
+    timeout_ns: Any = None,
+) -> Any:
+    """Read one element again and again until it is ``expected_value``; gives True.
+
+    Meanwhile other programs run. ``sem`` and ``scope`` as of ``atomic_load``. Programs have no
+    clock, so ``timeout_ns`` must be None: where nothing can ever change, the launch fails.
+    """
+
+def atomic_store(
+    pointer: Any,
+    val: Any,
+    mask: Any = None,
+    sem: Any = None,
+    scope: Any = None,
+) -> None:
+    """Write ``val`` to ``pointer``, each element in one step, where ``mask`` (int1) is true.
+
+    ``val`` is cast to the element type; it and the mask are broadcast to the pointer's shape. Where
+    lanes share an address the last one stands. ``sem`` is "release" (the default) or "relaxed".
+
+    Raises E0601 without a pointer, E0204 for elements that ``atomic_add`` doesn't take, E0602 for a
+    mask that isn't int1, E0603 where shapes don't fit, E0605 for a pointer to const, E0606 for an
+    unknown option.
+    """
+
+def atomic_xchg(
+    pointer: Any,
+    val: Any,
+    mask: Any = None,
+    sem: Any = None,
+    scope: Any = None,
+) -> tensor:
+    """Replace memory by ``val`` in one step.
+
+    ``val`` is cast to the element type; it and the mask (int1) are broadcast to the pointer's
+    shape. Gives what was in memory before, and 0 in lanes whose mask is false. Lanes that share an
+    address are carried out one after the other, in row-major order. Elements are integers of 8 to
+    64 bits, fp16, bf16, fp32 and fp64. ``sem`` is "acquire", "release", "acq_rel" (the default) or
+    "relaxed", ``scope`` "gpu" (the default), "cta" or "sys".
+
+    Raises E0601 without a pointer, E0204 for other elements, E0602 for a mask that isn't int1,
+    E0603 where shapes don't fit, E0605 for a pointer to const, E0606 for an unknown option.
+    """
+
+def atomic_xor(
+    pointer: Any,
+    val: Any,
+    mask: Any = None,
+    sem: Any = None,
+    scope: Any = None,
+) -> tensor:
+    """Leave the bits set in one of memory and ``val``, in one step.
+
+    ``val`` is cast to the element type; it and the mask (int1) are broadcast to the pointer's
+    shape. Gives what was in memory before, and 0 in lanes whose mask is false. Lanes that share an
+    address are carried out one after the other, in row-major order. Elements are integers of 8 to
+    64 bits, fp16, bf16, fp32 and fp64. ``sem`` is "acquire", "release", "acq_rel" (the default) or
+    "relaxed", ``scope`` "gpu" (the default), "cta" or "sys".
+
+    Raises E0601 without a pointer, E0204 for other elements, E0602 for a mask that isn't int1,
+    E0603 where shapes don't fit, E0605 for a pointer to const, E0606 for an unknown option.
+    """
 
 def bitonic_merge(*args: Any, **kwargs: Any) -> Any:
     """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""

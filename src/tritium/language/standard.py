@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tritium.ops.arith import fdiv, maximum, minimum
+from tritium.ops.atomic import atomic_load
 from tritium.ops.callable import DeviceFunction, composite, constexpr_function
 from tritium.ops.constexpr import constexpr
 from tritium.ops.create import full
@@ -174,3 +175,17 @@ _argmin_combine_tie_break_fast = argmin_combine_any
 def _log2(i: int) -> int:
     """The exponent of the largest power of two that is at most ``i``."""
     return i.bit_length() - 1
+
+
+@publish(method=True)
+def atomic_poll(pointer, expected_value, sem=None, scope=None, timeout_ns: constexpr = None):
+    """Read one element again and again until it is ``expected_value``; gives True.
+
+    Meanwhile other programs run. ``sem`` and ``scope`` as of ``atomic_load``. Programs have no
+    clock, so ``timeout_ns`` must be None: where nothing can ever change, the launch fails.
+    """
+    static_assert(timeout_ns is None, "atomic_poll has no timeout: leave out timeout_ns")
+    found = atomic_load(pointer, None, sem, scope)
+    while found != expected_value:
+        found = atomic_load(pointer, None, sem, scope)
+    return found == expected_value

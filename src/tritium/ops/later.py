@@ -10,19 +10,6 @@ from tritium.diagnostics import error
 from .emit import surface
 
 LATER: dict[str, tuple[str, ...]] = {
-    "atomic operations": (
-        "atomic_add",
-        "atomic_and",
-        "atomic_cas",
-        "atomic_load",
-        "atomic_max",
-        "atomic_min",
-        "atomic_or",
-        "atomic_poll",
-        "atomic_store",
-        "atomic_xchg",
-        "atomic_xor",
-    ),
     "scans, sorting and maps": (
         "bitonic_merge",
         "histogram",
@@ -42,7 +29,7 @@ MEANWHILE = {"run-time prints and checks": "; in the interpreter, print and asse
 
 METHODS_LATER = frozenset(
     name
-    for group in ("atomic operations", "scans, sorting and maps")
+    for group in ("scans, sorting and maps",)
     for name in LATER[group]
     if name not in ("bitonic_merge", "map_elementwise", "topk")
 ) | {"flip", "gather", "split"}

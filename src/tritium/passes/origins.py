@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tritium.ir import WRITES, Block, Function, Op, Value
+from tritium.ir import READS, WRITES, Block, Function, Op, Value
 from tritium.ops.cast import Bitcast
 from tritium.ops.control import For, If, While
 from tritium.ops.create import Splat
 from tritium.ops.hints import Promise
-from tritium.ops.memory import Load, Offset, Store
+from tritium.ops.memory import Load, Offset
 from tritium.ops.shape import Broadcast, ExpandDims, Reshape, Trans
 
 
@@ -46,10 +46,11 @@ def alias_pairs(function: Function) -> list[tuple[int, int]]:
     read: set[int] = set()
     written: set[int] = set()
     for op in function.walk():
-        if isinstance(op, (Load, Store)):
-            origin = root(op.pointer)
+        if op.effects & (READS | WRITES):
+            access: Any = op
+            origin = root(access.pointer)
             if origin in params:
-                (written if isinstance(op, Store) else read).add(params[origin])
+                (written if op.effects & WRITES else read).add(params[origin])
     touched = sorted(read | written)
     return [(a, b) for a, b in itertools.combinations(touched, 2) if a in written or b in written]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tritium.ir.core import REGISTRY
-from tritium.ops import control, create, dot, hints, memory, program, reduce, scan, shape
+from tritium.ops import atomic, control, create, dot, hints, memory, program, reduce, scan, shape
 
 _FAMILIES = {
     module.__name__.rpartition(".")[2]
-    for module in (control, create, dot, hints, memory, program, reduce, scan, shape)
+    for module in (atomic, control, create, dot, hints, memory, program, reduce, scan, shape)
 }
 
 STRUCTURAL = frozenset(name for name, cls in REGISTRY.items() if cls.family in _FAMILIES)

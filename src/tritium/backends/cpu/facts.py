@@ -9,7 +9,7 @@ from typing import TypeAlias
 from tritium.ir.core import Function, Op, Value
 from tritium.ir.dtypes import DType, int1
 from tritium.ir.types import element
-from tritium.ops import arith, cast, control, create, logic, memory
+from tritium.ops import arith, atomic, cast, control, create, logic, memory
 from tritium.ops.shape import Broadcast, ExpandDims, Reshape, Trans
 
 from .index import SHAPE_OPS, operand_of, reshape_groups, splits_axis
@@ -17,7 +17,7 @@ from .index import SHAPE_OPS, operand_of, reshape_groups, splits_axis
 UNKNOWN = "?"
 """A stride that is the same for all lanes but not known at compile time."""
 
-WHOLE = ("dot", "scan", "sort", "bins", "map")
+WHOLE = ("atomic", "dot", "scan", "sort", "bins", "map")
 """Families of operations on stored tiles: each is a step of its own between the nests."""
 
 Stride: TypeAlias = "int | str | None"
@@ -65,7 +65,7 @@ class Strides:
 
     def _default(self, op: Op | None, rank: int) -> tuple[Stride, ...]:
         """Constant along the axes that no operand varies along."""
-        if op is None or op.regions or isinstance(op, (memory.Load,)):
+        if op is None or op.regions or op.effects:
             return (None,) * rank
         varying = [self.of(o) for o in op.operands if len(o.shape) == rank]
         return tuple(
@@ -222,10 +222,17 @@ def is_generator(value: Value, cache: dict[Value, bool]) -> bool:
 
 
 def waits_in(loop: control.While) -> bool:
-    """Whether a loop may wait for memory to change: it reads some for sure each time round."""
-    return any(
-        isinstance(op, memory.Load) and op.is_fresh for part in loop.regions for op in part.walk()
-    )
+    """Whether a loop may wait for memory to change: it reads some for sure each time round.
+
+    An atomic operation counts if its result is used.
+    """
+    return any(_reads_anew(op) for part in loop.regions for op in part.walk())
+
+
+def _reads_anew(op: Op) -> bool:
+    if isinstance(op, (memory.Load, atomic.AtomicLoad)):
+        return op.is_fresh
+    return isinstance(op, atomic.Atomic) and any(result.uses for result in op.results)
 
 
 def waits(function: Function) -> bool:

@@ -16,8 +16,9 @@ from tritium.backends.emit import Builder, Module, V, const, i32, i64, int_, lan
 from tritium.backends.host.layout import Waiter
 from tritium.ir.core import Function, Op, Value
 from tritium.ir.dtypes import Type
-from tritium.ops import control, create, dot, memory, program
+from tritium.ops import atomic, control, create, dot, memory, program
 
+from .atomics import AtomicWriter
 from .dots import DotWriter
 from .facts import WHOLE, Strides, waits
 from .flow import FlowWriter
@@ -254,6 +255,8 @@ class KernelWriter:
             result = self.placed.get(op.result) or self.buffer(op.result)
             DotWriter(self, op, result).write()
             self.buffers[op.result] = result
+        elif isinstance(op, atomic.Atomic):
+            AtomicWriter(self, op).write()
         elif isinstance(op, control.Return):
             return
         elif op.family in WHOLE:

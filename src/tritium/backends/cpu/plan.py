@@ -295,7 +295,7 @@ class Planner:
         start = self.position.get(load, -1)
         for writer in writers.between(load.pointer, start, sink.position):
             if not isinstance(writer, memory.Store):
-                return "a loop that may write its memory stands before its use"
+                return "a loop or atomic operation that may write it stands before its use"
             if sink.store is writer and self._in_place(load, sink, sink):
                 continue
             return "a store that may overlap it stands before its use"
@@ -331,7 +331,8 @@ class Planner:
             depth = max((depths.get(operand, 0) for operand in op.operands), default=0)
             depths.update(dict.fromkeys(op.results, depth + (op.family == "reduce")))
             yield depth + effects
-            effects += bool(op.regions or (self._is_plain(op) and op.effects))
+            alone = self._is_plain(op) or op.family in WHOLE
+            effects += bool(op.regions or (alone and op.effects))
 
     def _keep_shared(self) -> None:
         """Costly values that several subnests would compute again."""

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from tritium.ir.core import Function, Value
-from tritium.ops import memory
+from tritium.ops import atomic, memory
 from tritium.passes.origins import root
 
 DEFAULT_CACHE = 32 << 20
@@ -35,11 +35,14 @@ def last_level_cache() -> int:
 def write_only(function: Function) -> set[Value]:
     """Parameters that the kernel stores through and never loads through.
 
-    Empty where a load's pointer has no known parameter.
+    Empty where a load's pointer has no known parameter, and where there are atomic operations: the
+    order of what bypasses the cache is not theirs.
     """
     read: set[Value | None] = set()
     written: set[Value | None] = set()
     for op in function.walk():
+        if isinstance(op, atomic.Atomic):
+            return set()
         if isinstance(op, memory.Load):
             read.add(root(op.pointer))
         elif isinstance(op, memory.Store):

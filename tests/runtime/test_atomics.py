@@ -1,0 +1,259 @@
+"""Kernels with atomic operations: in program order, between programs, and programs that wait."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritium
+import tritium.language as tl
+from tritium.diagnostics import TritiumError
+
+EXECUTORS = ["cpu", "interp"]
+
+
+def on(kernel: Any, executor: str) -> Any:
+    return kernel if executor == "cpu" else kernel.interpret
+
+
+@tritium.jit
+def collide(x, out, old, n: tl.constexpr):
+    at = tl.arange(0, n)
+    found = tl.atomic_add(out + at % 3, tl.load(x + at), mask=at != 2)
+    tl.store(old + at, found)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint16", "int64"])
+def test_lanes_that_share_an_address_take_turns(executor: str, dtype: str) -> None:
+    x = np.arange(1, 11).astype(dtype)
+    out, old = np.zeros(3, dtype), np.full(10, 7, dtype)
+    on(collide, executor)[(1,)](x, out, old, n=10)
+    want, found = [0, 0, 0], []
+    for lane in range(10):
+        found.append(0 if lane == 2 else want[lane % 3])
+        want[lane % 3] += 0 if lane == 2 else int(x[lane])
+    np.testing.assert_array_equal(out, want)
+    np.testing.assert_array_equal(old, found)
+
+
+@tritium.jit
+def in_order(x, y, z, n: tl.constexpr):
+    at = tl.arange(0, n)
+    before = tl.load(x + at)
+    tl.store(y + at, at)
+    tl.atomic_add(x + at, 100)
+    found = tl.atomic_xchg(y + (n - 1 - at), -1)
+    tl.store(z + at, before)
+    tl.store(z + n + at, tl.load(x + at))
+    tl.store(z + 2 * n + at, found)
+    tl.store(z + 3 * n + at, tl.load(y + at))
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_what_stands_before_has_taken_effect(executor: str) -> None:
+    n = 37
+    at = np.arange(n, dtype=np.int32)
+    x, y, z = at * 2, np.zeros(n, np.int32), np.zeros((4, n), np.int32)
+    on(in_order, executor)[(1,)](x, y, z, n=n)
+    np.testing.assert_array_equal(z, [at * 2, at * 2 + 100, at[::-1], at * 0 - 1])
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_arrays_that_overlap(executor: str) -> None:
+    n = 37
+    at = np.arange(n, dtype=np.int32)
+    x, z = at * 2, np.zeros((4, n), np.int32)
+    on(in_order, executor)[(1,)](x, x, z, n=n)
+    np.testing.assert_array_equal(z, [at * 2, at * 0 - 1, at[::-1] + 100, at * 0 - 1])
+
+
+@tritium.jit
+def totals(x, out, n: tl.constexpr):
+    me = tl.program_id(0)
+    at = tl.arange(0, n)
+    values = tl.load(x + me * n + at)
+    tl.atomic_add(out + at, values)
+    tl.atomic_max(out + n, tl.max(values))
+    (out + n + 1).atomic_min(tl.min(values))
+    tl.atomic_or(out + n + 2, 1 << (me % 30), sem="relaxed", scope="sys")
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_many_programs_change_the_same(executor: str) -> None:
+    programs, n = (2000, 12) if executor == "cpu" else (60, 12)
+    x = np.random.default_rng(1).integers(-1000, 1000, (programs, n)).astype(np.int32)
+    out = np.zeros(n + 3, np.int32)
+    on(totals, executor)[(programs,)](x, out, n=n)
+    np.testing.assert_array_equal(out[:n], x.sum(0))
+    assert [*out[n:]] == [x.max(), x.min(), (1 << min(programs, 30)) - 1]
+
+
+@tritium.jit
+def maximum_by_cas(x, out):
+    """The largest, as a loop that compares and exchanges."""
+    mine = tl.load(x + tl.program_id(0))
+    seen = tl.load(out)
+    going = seen < mine
+    while going:
+        found = tl.atomic_cas(out, seen, mine)
+        going = (found != seen) & (found < mine)
+        seen = found
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64"])
+def test_compare_and_exchange(executor: str, dtype: str) -> None:
+    x = np.random.default_rng(2).permutation(300).astype(dtype)
+    out = np.zeros(1, dtype)
+    on(maximum_by_cas, executor)[(300,)](x, out)
+    assert out[0] == 299
+
+
+# ---- programs that wait --------------------------------------------------------------------------
+
+
+@tritium.jit
+def spin(lock, total, more, n: tl.constexpr):
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    at = tl.arange(0, n)
+    tl.store(total, tl.load(total) + 1)
+    tl.store(more + at, tl.load(more + at) + at)
+    tl.atomic_xchg(lock, 0)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_spin_lock(executor: str) -> None:
+    lock, total, more = (np.zeros(n, np.int32) for n in (1, 1, 8))
+    on(spin, executor)[(1000,)](lock, total, more, n=8)
+    assert (lock[0], total[0]) == (0, 1000)
+    np.testing.assert_array_equal(more, 1000 * np.arange(8))
+
+
+@tritium.jit
+def barrier(counter, out, n, rounds):
+    me = tl.program_id(0)
+    for r in range(rounds):
+        tl.store(out + r * n + me, r + 1)
+        tl.atomic_add(counter, 1)
+        while tl.atomic_load(counter) < n * (r + 1):
+            pass
+        seen = tl.load(out + r * n + (me + 1) % n)
+        tl.store(out + (rounds + r) * n + me, seen)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_grid_barrier(executor: str) -> None:
+    counter, out = np.zeros(1, np.int32), np.zeros((2, 32, 64), np.int32)
+    on(barrier, executor)[(64,)](counter, out, 64, 32)
+    np.testing.assert_array_equal(out, np.broadcast_to(np.arange(1, 33)[:, None], out.shape))
+
+
+@tritium.jit
+def look_back(x, flags, sums, prefixes, out):
+    """An exclusive prefix sum: each program adds up what those before it have left."""
+    me = tl.program_id(0)
+    mine = tl.load(x + me)
+    tl.store(sums + me, mine)
+    tl.atomic_xchg(flags + me, 1)
+    before = mine * 0
+    place = me - 1
+    while place >= 0:
+        flag = tl.atomic_load(flags + place)
+        if flag == 2:
+            before += tl.load(prefixes + place)
+            place = -1
+        elif flag == 1:
+            before += tl.load(sums + place)
+            place -= 1
+    tl.store(prefixes + me, before + mine)
+    tl.atomic_xchg(flags + me, 2)
+    tl.store(out + me, before)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_look_back(executor: str) -> None:
+    n = 10_000
+    x = np.random.default_rng(3).integers(0, 100, n).astype(np.int32)
+    flags, sums, prefixes, out = (np.zeros(n, np.int32) for _ in range(4))
+    on(look_back, executor)[(n,)](x, flags, sums, prefixes, out)
+    np.testing.assert_array_equal(out, np.cumsum(x) - x)
+
+
+@tritium.jit
+def two_flags(flags, out):
+    """Two places are polled in turn; a later program writes them."""
+    me = tl.program_id(0)
+    if me == 0:
+        while (tl.atomic_load(flags) == 0) | (tl.atomic_load(flags + 1) == 0):
+            pass
+    else:
+        tl.atomic_store(flags + me - 1, 1)
+    tl.store(out + me, 1)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_two_places_polled_in_turn(executor: str) -> None:
+    flags, out = np.zeros(2, np.int32), np.zeros(3, np.int32)
+    on(two_flags, executor)[(3,)](flags, out)
+    assert out.all()
+
+
+@tritium.jit
+def polls(flag, out):
+    me = tl.program_id(0)
+    if me == 0:
+        tl.store(out, tl.atomic_poll(flag, 5))
+    else:
+        tl.atomic_store(flag, 5)
+
+
+@tritium.jit
+def polls_with_a_timeout(flag):
+    tl.atomic_poll(flag, 5, timeout_ns=10)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_poll(executor: str) -> None:
+    flag, out = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    on(polls, executor)[(2,)](flag, out)
+    assert out[0] == 1
+    with pytest.raises(TritiumError, match="atomic_poll has no timeout"):
+        on(polls_with_a_timeout, executor)[(1,)](flag)
+
+
+@tritium.jit
+def never(lock, out):
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    tl.store(out, 1)
+
+
+def test_nobody_opens_the_lock() -> None:
+    lock, out = np.ones(1, np.int32), np.zeros(1, np.int32)
+    with pytest.raises(TritiumError) as caught:
+        never.interpret[(3,)](lock, out)
+    assert caught.value.code == "E0702"
+    assert out[0] == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_ctrl_c_ends_a_deadlock(executor: str) -> None:
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    lock, out = np.ones(1, np.int32), np.zeros(1, np.int32)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            on(never, executor)[(3,)](lock, out)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert out[0] == 0
