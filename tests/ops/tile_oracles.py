@@ -304,6 +304,31 @@ def scan_rule(kind: str, dtypes: Sequence[Any]) -> Combine:
     return {"argmin": min, "welford": welford}[kind]
 
 
+def order(value: Any) -> tuple[Any, ...]:
+    """A number's place in the total order: -0.0 before +0.0, NaN last."""
+    if isinstance(value, float):
+        if value != value:
+            return (True,)
+        return (False, value, math.copysign(1, value) > 0)
+    return (value,)
+
+
+def sort(case: Case, keys: Array, *others: Array) -> Results:
+    """Python's sort, which is stable in both directions, line by line."""
+    dtype, axis = case.samples()[0].type.scalar, case.attributes["axis"]
+    shape, count = keys.shape, case.attributes["count"] or keys.shape[axis]
+    made = [np.empty((*shape[:axis], count, *shape[axis + 1 :]), x.dtype) for x in (keys, *others)]
+    for index in indices(shape[:axis] + shape[axis + 1 :]):
+        line = (*index[:axis], slice(None), *index[axis:])
+        numbers = [order(value) for value in values(keys[line], dtype)]
+        places = sorted(
+            range(shape[axis]), key=numbers.__getitem__, reverse=case.attributes["descending"]
+        )
+        for result, source in zip(made, (keys, *others)):
+            result[line] = source[line][places[:count]]
+    return tuple(made)
+
+
 # ---- dot -----------------------------------------------------------------------------------------
 
 
@@ -356,6 +381,7 @@ TILE_ORACLES: dict[str, TileOracle] = {
     "reduce.min": functools.partial(reduction, "arith.minimum"),
     "reduce.reduce": reduce_region,
     "scan.scan": scan,
+    "sort.sort": sort,
     "dot.dot": dot,
 }
 """By the operation's mnemonic."""

@@ -59,6 +59,9 @@ class tensor(Tile):
     def argmin(self, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> tensor:
         """The int32 index of the smallest element along ``axis``, as ``min`` gives it."""
 
+    def argsort(self, dim: Any = None, descending: Any = False) -> tensor:
+        """The int32 indices along ``dim`` that sort ``x`` as ``sort`` does: stable."""
+
     def associative_scan(
         self,
         axis: Any,
@@ -233,8 +236,8 @@ class tensor(Tile):
     def softmax(self, dim: Any = None, keep_dims: Any = None, ieee_rounding: Any = False) -> Any:
         """The elements' exponentials over their sum along ``dim``, axis 0 where that is None."""
 
-    def sort(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+    def sort(self, dim: Any = None, descending: Any = False, values: Any = None) -> Any:
+        """The elements of ``x`` in order along ``dim``, the last axis where that is None."""
 
     def split(self, *args: Any, **kwargs: Any) -> Any:
         """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
@@ -263,6 +266,17 @@ class tensor(Tile):
 
     def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> tensor:
         """``input`` converted to ``dtype``."""
+
+    def topk(
+        self,
+        k: Any,
+        dim: Any = None,
+        descending: Any = True,
+        return_indices: Any = False,
+    ) -> Any:
+        """The ``k`` largest elements along ``dim``, the smallest without ``descending``, in
+        order.
+        """
 
     def trans(self, *dims: Any) -> tensor:
         """``input`` with its last two axes exchanged, or permuted by ``dims`` as ``permute``
@@ -306,6 +320,9 @@ def argmax(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = F
 
 def argmin(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> tensor:
     """The int32 index of the smallest element along ``axis``, as ``min`` gives it."""
+
+def argsort(x: Any, dim: Any = None, descending: Any = False) -> tensor:
+    """The int32 indices along ``dim`` that sort ``x`` as ``sort`` does: stable."""
 
 def associative_scan(
     input: Any,
@@ -515,8 +532,8 @@ def atomic_xor(
     E0603 where shapes don't fit, E0605 for a pointer to const, E0606 for an unknown option.
     """
 
-def bitonic_merge(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+def bitonic_merge(x: Any, dim: Any = None, descending: Any = False) -> tensor:
+    """A bitonic sequence along ``dim`` (rising, then falling, or rotated) in order: ``sort``."""
 
 def broadcast(input: Any, other: Any) -> tuple:
     """Both operands broadcast to their common shape, by NumPy's rules.
@@ -948,8 +965,16 @@ def softmax(x: Any, dim: Any = None, keep_dims: Any = None, ieee_rounding: Any =
     meaning any more: the result has the shape of ``x``.
     """
 
-def sort(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+def sort(x: Any, dim: Any = None, descending: Any = False, values: Any = None) -> Any:
+    """The elements of ``x`` in order along ``dim``, the last axis where that is None.
+
+    The sort is stable. -0.0 stands before +0.0, and NaN after all numbers, before them with
+    ``descending``. ``values``, a tile of the same shape or a tuple of them, is sorted along: the
+    result is then the tuple (sorted ``x``, values...). Any extent.
+
+    Raises E0204 for scalars and pointers, E0207 for an axis out of range, E0206 for values of
+    another shape.
+    """
 
 def split(*args: Any, **kwargs: Any) -> Any:
     """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
@@ -1035,8 +1060,22 @@ def to_tensor(x: Any) -> tensor:
     fp32, or fp64 when fp32 can't hold it as a normal number.
     """
 
-def topk(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+def topk(
+    x: Any,
+    k: Any,
+    dim: Any = None,
+    descending: Any = True,
+    return_indices: Any = False,
+) -> Any:
+    """The ``k`` largest elements along ``dim``, the smallest without ``descending``, in order.
+
+    NaN counts as the largest. ``dim`` None is the last axis; ``k`` may be any number of its
+    elements. With ``return_indices`` the pair (elements, their int32 indices along ``dim``); of
+    equal elements those of lower indices come first.
+
+    Raises E0204 for scalars and pointers, E0207 for an axis out of range, E0206 for a ``k`` that is
+    not 1 to the extent.
+    """
 
 def trans(input: Any, *dims: Any) -> tensor:
     """``input`` with its last two axes exchanged, or permuted by ``dims`` as ``permute`` does.

@@ -11,11 +11,8 @@ from .emit import surface
 
 LATER: dict[str, tuple[str, ...]] = {
     "scans, sorting and maps": (
-        "bitonic_merge",
         "histogram",
         "map_elementwise",
-        "sort",
-        "topk",
     ),
     "rearranging tiles": ("cat", "flip", "gather", "interleave", "join", "split"),
     "run-time prints and checks": ("device_assert", "device_print", "expect_zero"),

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from tritium.ir.core import REGISTRY
-from tritium.ops import atomic, control, create, dot, hints, memory, program, reduce, scan, shape
+from tritium.ops import (
+    atomic,
+    control,
+    create,
+    dot,
+    hints,
+    memory,
+    program,
+    reduce,
+    scan,
+    shape,
+    sort,
+)
 
 _FAMILIES = {
     module.__name__.rpartition(".")[2]
-    for module in (atomic, control, create, dot, hints, memory, program, reduce, scan, shape)
+    for module in (atomic, control, create, dot, hints, memory, program, reduce, scan, shape, sort)
 }
 
 STRUCTURAL = frozenset(name for name, cls in REGISTRY.items() if cls.family in _FAMILIES)

@@ -51,6 +51,7 @@ class KernelWriter:
         self.module = Module(source.name)
         self.width = max(1, target.vector_bits // 32)
         self.strides = Strides()
+        self.generators: dict[Value, bool] = {}
         self.arena = Arena()
         self.scalars: dict[Value, V] = {}
         self.buffers: dict[Value, Buffer] = {}

@@ -27,8 +27,10 @@ from tritium.ops import arith, cast, compare, create, logic, memory
 from tritium.ops.shape import Reshape
 
 from .access import Access
+from .facts import is_affine, is_generator
 from .index import SHAPE_OPS, ZERO, Index, Point, map_point, operand_of, splits_axis
 from .lanes import LaneMath, Lanes, ramp, uniform, vector
+from .memory_map import Buffer
 from .modes import Mode
 
 if TYPE_CHECKING:
@@ -154,7 +156,7 @@ class Points:
     def _made_from(self, value: Value, point: Point) -> list[tuple[Value, Point]]:
         """What a value that is computed here is made from first, and where."""
         op = value.defining_op
-        if not value.shape or op is None or value in self.kernel.buffers:
+        if not value.shape or op is None or self._buffer(value) is not None:
             return []
         row = self.row_values.get(value)
         if row is not None and _same(row[0], point):
@@ -184,13 +186,25 @@ class Points:
         inner = any(index.is_lane or index.level > self.row_level for index in point)
         return self._inner_memo if inner else self._outer_memo
 
+    def _buffer(self, value: Value) -> Buffer | None:
+        """Where a stored value is read; None where it is computed.
+
+        Positions that an operation reads as a whole are stored for it alone: elsewhere they are
+        computed, since accesses are planned by their strides.
+        """
+        kernel = self.kernel
+        buffer = kernel.buffers.get(value)
+        if buffer is None or not is_generator(value, kernel.generators):
+            return buffer
+        return None if is_affine(value, kernel.strides) else buffer
+
     def _find(self, value: Value, point: Point) -> Lanes:
         if not value.shape:
             return uniform(self.kernel.scalars[value], 0)
         row = self.row_values.get(value)
         if row is not None and _same(row[0], point):
             return uniform(row[1], self.row_level)
-        buffer = self.kernel.buffers.get(value)
+        buffer = self._buffer(value)
         if buffer is not None:
             return self.access.read_buffer(buffer, value.scalar, point)
         return self._from_op(value, point)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from tritium.diagnostics import InternalError
 from tritium.ir.core import Op
-from tritium.ops import scan
+from tritium.ops import scan, sort
 
 from .scans import ScanWriter
+from .sorts import SortWriter
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter
@@ -21,6 +22,8 @@ def write_whole(kernel: KernelWriter, op: Op) -> None:
     mark = kernel.arena.top
     if isinstance(op, scan.Scan):
         ScanWriter(kernel, op, [*results.values()]).write()
+    elif isinstance(op, sort.Sort):
+        SortWriter(kernel, op, [*results.values()]).write()
     else:
         raise InternalError(f"{op.mnemonic} has no code on the CPU")
     kernel.arena.release(mark)
