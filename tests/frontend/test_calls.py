@@ -66,11 +66,17 @@ def test_constants_stay_constants_in_calls() -> None:
     assert results(kernel, 4, size=4) == [4, 5, 6, 7]
 
     @jit
-    def run_time(out):
+    def local(out):
         n = 4
+        tl.store(out + literal(n), 7)
+
+    assert results(local, size=4) == [7] * 4
+
+    @jit
+    def run_time(out, n):
         tl.store(out, literal(n))
 
-    problem = refused(run_time, "E0205", PTR, at="n")
+    problem = refused(run_time, "E0205", PTR, I32, at="n")
     assert problem.loc is not None
     assert problem.loc.function == "literal"
     assert problem.loc.call_site is not None

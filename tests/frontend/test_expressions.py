@@ -77,24 +77,87 @@ def test_types_of_assigned_numbers() -> None:
     assert results(kernel) == 1
 
 
-def test_an_assigned_number_is_no_shape() -> None:
+def test_an_assigned_number_may_be_a_shape() -> None:
     @jit
     def kernel(out):
         n = 4
-        tl.store(out + tl.arange(0, n), 0)
+        half = n // 2
+        rows, columns = half, n - half
+        m: tl.constexpr = n * 2
+        sizes = (m, 3)
+        x = tl.full((rows, columns), -7 // half + tl.constexpr(half), tl.int32)
+        for _ in tl.static_range(half):
+            x += sizes[half - 1]
+        tl.static_assert(half == 2)
+        tl.store(out + tl.arange(0, n), tl.reshape(x, (n,)) + tl.program_id(half - 2))
 
-    problem = refused(kernel, "E0205", PTR, at="n")
+    assert results(kernel, size=4) == [-1 + 6] * 4
+
+
+def test_local_constants_are_folded_as_tiles_are_computed() -> None:
+    @jit
+    def kernel(out):
+        seven = 7
+        a = -seven // 2 + 8
+        b = -seven % 4 + 8
+        c = (2147483647 + seven) // 2147483647 + 5
+        d = (seven / 2).to(tl.int32)
+        tl.static_assert(tl.arange(0, a).shape[0] == 5)
+        tl.static_assert(tl.arange(0, b).shape[0] == 5)
+        tl.static_assert(tl.arange(0, c).shape[0] == 5)
+        tl.static_assert(tl.arange(0, d).shape[0] == 3)
+        tl.store(out, 1)
+
+    assert results(kernel) == 1
+
+
+def test_what_changes_at_run_time_is_no_constant() -> None:
+    @jit
+    def carried(out, m):
+        n = 4
+        for _ in range(m):
+            tl.store(out + tl.arange(0, n), 0)
+            n = n * 2
+
+    problem = refused(carried, "E0205", PTR, I32, at="n")
     assert "end must be known" in problem.message
     assert problem.help == "declare it as n: tl.constexpr"
 
     @jit
-    def shape(out):
+    def afterwards(out, m):
         n = 4
-        x = tl.zeros((n, 4), tl.int32)
-        tl.store(out, x)
+        for _ in range(2):
+            for _ in range(m):
+                n = n * 2
+            tl.store(out + tl.arange(0, n), 0)
 
-    problem = refused(shape, "E0205", PTR, at="(n, 4)")
+    refused(afterwards, "E0205", PTR, I32, at="n")
+
+    @jit
+    def branch(out, m):
+        n = 4
+        if m > 3:
+            n = 8
+        tl.store(out, tl.zeros((n, 4), tl.int32))
+
+    problem = refused(branch, "E0205", PTR, I32, at="(n, 4)")
     assert problem.help == "declare it as n: tl.constexpr"
+
+    @jit
+    def argument(out, m):
+        n = m * 0 + 4
+        tl.store(out + tl.arange(0, n), 0)
+
+    refused(argument, "E0205", PTR, I32, at="n")
+
+    @jit
+    def inside(out, m):
+        for _ in range(m):
+            n = 2
+            n = n * 2
+            tl.store(out + tl.arange(0, n), 5)
+
+    assert results(inside, 2, size=4) == [5] * 4
 
 
 def test_places_in_the_library_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from tritium.ops.aggregates import Aggregate
 from tritium.ops.builtins import in_kernel
 from tritium.ops.callable import ConstexprFunction, DeviceFunction
 from tritium.ops.constexpr import constexpr, unwrap
+from tritium.ops.create import folded
 from tritium.ops.python import BoundMethod, describe, is_known, plain, wrap
 from tritium.ops.tuples import TileTuple
 
@@ -108,7 +109,8 @@ class Calls(Expressions, Base):
     def _known_argument(self, arguments: Arguments) -> Any:
         bound = arguments.bind("constexpr", signature_of(constexpr))
         argument = bound["value"]
-        if not is_known(argument.value):
+        value = folded(argument.value)
+        if not is_known(value):
             with self.pointing(nodes_of(bound)):
                 raise error(
                     "E0205",
@@ -117,7 +119,7 @@ class Calls(Expressions, Base):
                     got=describe(argument.value),
                     argument="value",
                 )
-        return wrap(argument.value)
+        return wrap(value)
 
     def _on_constants(
         self, node: ast.Call, function: Callable[..., Any], arguments: Arguments

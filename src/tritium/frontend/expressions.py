@@ -11,6 +11,7 @@ from typing import Any
 from tritium.diagnostics import error
 from tritium.ops.aggregates import Aggregate
 from tritium.ops.constexpr import constexpr, unwrap
+from tritium.ops.create import folded
 from tritium.ops.hints import Range
 from tritium.ops.python import (
     BINARY,
@@ -189,6 +190,7 @@ class Expressions(Base):
             subscripted: Any = value
             with self.pointing({"index": node.slice}):
                 return wrap(subscripted[index])
+        index = _folded_index(index)
         if not is_known(index):
             with self.pointing({"index": node.slice}):
                 name, got = "the index of a tuple", describe(index)
@@ -225,6 +227,12 @@ class Expressions(Base):
             shown = _CONVERSIONS[chr(part.conversion)](shown)
         spec = "" if part.format_spec is None else str(plain(self.expression(part.format_spec)))
         return format(shown, spec)
+
+
+def _folded_index(index: Any) -> Any:
+    if isinstance(index, slice):
+        return slice(folded(index.start), folded(index.stop), folded(index.step))
+    return wrap(folded(index))
 
 
 def _plain_index(index: Any) -> Any:

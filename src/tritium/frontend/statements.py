@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 
 from tritium.diagnostics import error
+from tritium.ops.create import folded
 from tritium.ops.emit import SURFACE
-from tritium.ops.python import SYMBOLS, describe, is_known
+from tritium.ops.python import SYMBOLS, describe, is_known, wrap
 
 from .base import Flow, Returned, Work
 from .calls import Calls
@@ -57,7 +58,7 @@ class Statements(Calls):
                 Unset("give it a value where it is declared"), self.frame.loc(), declared=True
             )
             return None
-        value = self.expression(node.value)
+        value = wrap(folded(self.expression(node.value)))
         self._check_undeclared(name, node)
         if not is_known(value):
             with self.pointing({"value": node.value}):

@@ -22,6 +22,7 @@ from tritium.ir.types import shaped
 from tritium.ops.callable import DeviceFunction
 from tritium.ops.constants import to_tile
 from tritium.ops.constexpr import unwrap
+from tritium.ops.create import folds
 from tritium.ops.tile import Tile
 from tritium.ops.tuples import TileTuple
 
@@ -54,8 +55,11 @@ class EagerTracer:
         arrays = [_data(group) for group in op.operand_groups()]
         with np.errstate(all="ignore"):
             outcome = op.evaluate(self.machine, *arrays)
+        fixed = len(types) == 1 and not types[0].shape and folds(op)
+        fixed = fixed and all(getattr(each, "fixed", False) for each in op.operands)
         for value, array in zip(results, conform_all(op, types, outcome)):
             value.data = array
+            value.fixed = fixed
         return results
 
     def call(self, function: DeviceFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -16,6 +16,7 @@ from tritium.ops import builtins as kernel_builtins
 from tritium.ops import python
 from tritium.ops.constants import number, to_tile
 from tritium.ops.constexpr import constexpr, unwrap
+from tritium.ops.create import folded
 from tritium.ops.hints import Range
 from tritium.ops.tile import Tile
 from tritium.ops.tuples import TileTuple
@@ -55,7 +56,7 @@ def assigned(value: Any) -> Any:
 
 def declared(value: Any) -> Any:
     """What ``name: tl.constexpr = value`` stores. Raises E0205 for a run-time value."""
-    value = unwrap(value)
+    value = folded(value)
     if isinstance(value, Tile):
         raise error("E0205", op="tl.constexpr", name="the value", got=value.type)
     return value

@@ -72,14 +72,17 @@ class Value:
 class ConcreteValue(Value):
     """A value that is known: eager mode's. ``data`` is a NumPy array of the storage dtype.
 
+    ``fixed`` marks a scalar that is made of constants alone, so the compiler knows it as well.
+
     Nothing rewrites eager operations, so their uses are not recorded and can be freed.
     """
 
-    __slots__ = ("data",)
+    __slots__ = ("data", "fixed")
 
     def __init__(self, type: Type, data: Any, name: str = "") -> None:
         super().__init__(type, None, name)
         self.data = data
+        self.fixed = False
 
     def add_use(self, user: Op, index: int) -> None:
         """Not recorded."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritium.diagnostics import error
-from tritium.ir.core import Op, Value, attribute, op, operand
+from tritium.ir.core import PURE, ConcreteValue, Op, Value, attribute, op, operand
 from tritium.ir.dtypes import VALUES, DType, Type, float32, int8, int32, uint8
 from tritium.ir.types import MAX_TILE_NUMEL, TileType
 
@@ -148,9 +148,47 @@ class Arange(Op):
         yield Reject("past int32", "E0203", lambda: arange(2**31 - 1, 2**31 + 1), "end")
 
 
+_FOLDED = frozenset({"arith", "cast", "compare", "logic", "select"})
+"""Families of operations whose results are known where their operands are."""
+
+
+def folds(op: Op) -> bool:
+    """Whether the operation's result is known when the kernel is compiled if its operands are."""
+    family = op.mnemonic.partition(".")[0]
+    return isinstance(op, Constant) or (family in _FOLDED and op.effects is PURE)
+
+
+def folded(value: Any) -> Any:
+    """The number that a scalar tile made of constants alone is; any other value unwrapped.
+
+    ``B = 1024`` makes ``B`` a tile, and ``B // 2`` too: where a compile-time value is needed they
+    are known all the same, as tiles: -7 // 2 is -3. What a run-time loop or branch changes isn't;
+    in eager mode, which has no loops to tell it by, what is computed from constants is.
+    """
+    known = unwrap(value)
+    if not isinstance(known, Tile) or known.type.shape or known.dtype.is_ptr():
+        return known
+    data = _constant_data(known.value)
+    return known if data is None else data.item()
+
+
+def _constant_data(value: Value) -> Any:
+    if isinstance(value, ConcreteValue):
+        return value.data if value.fixed else None
+    op = value.defining_op
+    if op is None or value.shape or not folds(op):
+        return None
+    operands = [_constant_data(each) for each in op.operands]
+    dropped = not operands and not isinstance(op, Constant)
+    if dropped or any(each is None for each in operands):
+        return None
+    with np.errstate(all="ignore"):
+        return np.asarray(op.evaluate(None, *operands))
+
+
 def static_int(name: str, value: Any, argument: str) -> int:
     """A compile-time integer. Raises E0205 for a run-time value, E0204 for another type."""
-    known = unwrap(value)
+    known = folded(value)
     if isinstance(known, Tile):
         raise error("E0205", op=name, name=argument, got=known.type, argument=argument)
     if not isinstance(known, int) or isinstance(known, bool):

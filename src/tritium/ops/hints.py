@@ -17,7 +17,7 @@ from .cast import convert_tile
 from .constants import constant, describe, number, to_tile
 from .constexpr import constexpr, unwrap
 from .control import iterations
-from .create import static_int
+from .create import folded, static_int
 from .emit import METHODS, emit, emit_tile, surface, tracer_of
 from .promotion import common_type
 from .spec import Case, Reject, Sample, given
@@ -182,7 +182,7 @@ def static_assert(cond: Any, msg: Any = "") -> None:
 
     Raises E0205 for a run-time condition, E0204 for anything but a bool.
     """
-    known = unwrap(cond)
+    known = folded(cond)
     if isinstance(known, Tile):
         raise error("E0205", op="static_assert", name="cond", got=known.type, argument="cond")
     if not isinstance(known, bool):
