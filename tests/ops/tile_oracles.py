@@ -87,6 +87,46 @@ def trans(case: Case, x: Array) -> Results:
     )
 
 
+def slice_(case: Case, x: Array) -> Results:
+    starts, steps = case.attributes["starts"], case.attributes["steps"]
+    return picked(
+        x,
+        case.attributes["extents"],
+        lambda index: tuple(s + i * d for s, i, d in zip(starts, index, steps)),
+    )
+
+
+def cat(case: Case, left: Array, right: Array) -> Results:
+    axis = case.attributes["axis"]
+    shape = [*left.shape]
+    middle = shape[axis]
+    shape[axis] += right.shape[axis]
+    made = np.empty(shape, left.dtype)
+    for index in indices(shape):
+        beyond = (*index[:axis], index[axis] - middle, *index[axis + 1 :])
+        made[index] = left[index] if index[axis] < middle else right[beyond]
+    return (made,)
+
+
+def update(case: Case, x: Array, value: Array) -> Results:
+    starts, steps = case.attributes["starts"], case.attributes["steps"]
+    made = np.array(x)
+    for index in indices(value.shape):
+        made[tuple(s + i * d for s, i, d in zip(starts, index, steps))] = value[index]
+    return (made,)
+
+
+def gather(case: Case, x: Array, index: Array) -> Results:
+    axis = case.attributes["axis"]
+    last = x.shape[axis] - 1
+
+    def source(at: tuple[int, ...]) -> tuple[int, ...]:
+        place = max(0, min(last, int(index[at])))
+        return (*at[:axis], place, *at[axis + 1 :])
+
+    return picked(x, index.shape, source)
+
+
 # ---- memory --------------------------------------------------------------------------------------
 
 
@@ -369,6 +409,10 @@ TILE_ORACLES: dict[str, TileOracle] = {
     "shape.expand_dims": expand_dims,
     "shape.reshape": reshape,
     "shape.trans": trans,
+    "rearrange.slice": slice_,
+    "rearrange.cat": cat,
+    "rearrange.update": update,
+    "rearrange.gather": gather,
     "memory.offset": offset,
     "memory.load": load,
     "memory.store": store,

@@ -157,14 +157,16 @@ class tensor(Tile):
     def expand_dims(self, axis: Any) -> tensor:
         """``input`` with new axes of extent 1 at the positions ``axis`` of the result."""
 
-    def flip(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+    def flip(self, dim: Any = None) -> tensor:
+        """``x`` with its elements in the opposite order along axis ``dim``, the last where it is
+        None.
+        """
 
     def floor(self) -> tensor:
         """The largest integer not above each element of fp32 or fp64, as a float."""
 
-    def gather(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+    def gather(self, index: Any, axis: Any) -> tensor:
+        """Elements of ``src`` at the places along ``axis`` that the integers ``index`` give."""
 
     def histogram(self, *args: Any, **kwargs: Any) -> Any:
         """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
@@ -224,8 +226,23 @@ class tensor(Tile):
     def reshape(self, *shape: Any, can_reorder: Any = False) -> tensor:
         """The elements of ``input``, in row-major order, in another shape."""
 
+    def roll(self, shift: Any, dim: Any = None) -> tensor:
+        """``x`` moved by ``shift`` places along axis ``dim``, the last where it is None; what
+        leaves at one end comes in at the other. ``shift`` may be a run-time integer of either
+        sign.
+        """
+
     def rsqrt(self) -> tensor:
         """1 / sqrt(x) of fp32 or fp64. Raises E0204 for other types."""
+
+    def set(self, index: Any, value: Any) -> tensor:
+        """A tile like ``x`` with ``value`` at ``index``; ``x`` itself doesn't change."""
+
+    def shift(self, shift: Any, fill: Any = 0, dim: Any = None) -> tensor:
+        """``x`` moved by ``shift`` places along axis ``dim``, the last where it is None;
+        ``fill`` comes in, cast to the type of ``x``. ``shift`` may be a run-time integer of
+        either sign.
+        """
 
     def sigmoid(self) -> Any:
         """``1 / (1 + exp(-x))`` of each element, fp32 or fp64."""
@@ -239,8 +256,8 @@ class tensor(Tile):
     def sort(self, dim: Any = None, descending: Any = False, values: Any = None) -> Any:
         """The elements of ``x`` in order along ``dim``, the last axis where that is None."""
 
-    def split(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+    def split(self) -> tuple:
+        """The two halves of ``a`` along its last axis, of extent 2, which they don't have."""
 
     def sqrt(self) -> tensor:
         """The square root of fp32 (within 2 ulp on GPUs) or fp64. Raises E0204 for other types."""
@@ -558,8 +575,12 @@ def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any 
     conversion, E0206 for a misplaced rounding or different widths.
     """
 
-def cat(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+def cat(input: Any, other: Any, can_reorder: Any = False, dim: Any = 0) -> tensor:
+    """``input``, then ``other``, along axis ``dim``; all other extents are equal.
+
+    ``can_reorder`` permits another order of the elements; it is never used. Raises E0201 for two
+    element types, E0206 where other extents differ, E0207 for an axis out of range.
+    """
 
 def cdiv(x: Any, div: Any) -> Any:
     """``x / div`` rounded up, for positive integers: ``(x + div - 1) // div``.
@@ -664,8 +685,11 @@ def expand_dims(input: Any, axis: Any) -> tensor:
     A scalar becomes a tile. Raises E0207 for a position out of range, E0206 for one given twice.
     """
 
-def expect_zero(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: run-time prints and checks come with a later version. Raises E0121."""
+def expect_zero(x: Any, mask: Any) -> tensor:
+    """``x`` itself, of which the caller expects 0 where ``mask`` is false. Nothing checks that.
+
+    Raises E0602 for a mask that isn't int1, E0202 for one that doesn't broadcast with ``x``.
+    """
 
 def fdiv(x: Any, y: Any, ieee_rounding: Any = False, approx: Any = False) -> tensor:
     """``x / y`` of floats, promoted as ``/`` does.
@@ -674,8 +698,11 @@ def fdiv(x: Any, y: Any, ieee_rounding: Any = False, approx: Any = False) -> ten
     permits a faster one, which no target of Tritium uses. Raises E0204 for two integers.
     """
 
-def flip(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+def flip(x: Any, dim: Any = None) -> tensor:
+    """``x`` with its elements in the opposite order along axis ``dim``, the last where it is None.
+
+    Raises E0207 for an axis out of range.
+    """
 
 def floor(x: Any) -> tensor:
     """The largest integer not above each element of fp32 or fp64, as a float.
@@ -695,8 +722,13 @@ def full(shape: Any, value: Any, dtype: Any) -> tensor:
     time.
     """
 
-def gather(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+def gather(src: Any, index: Any, axis: Any) -> tensor:
+    """Elements of ``src`` at the places along ``axis`` that the integers ``index`` give.
+
+    ``index`` has the rank of ``src``, and its extents but along ``axis``; the result has its shape.
+    A place before the first is taken as the first, one behind the last as the last. Raises E0204
+    for places that are no integers, E0206 for extents that differ, E0207 for an axis out of range.
+    """
 
 def histogram(*args: Any, **kwargs: Any) -> Any:
     """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
@@ -704,11 +736,19 @@ def histogram(*args: Any, **kwargs: Any) -> Any:
 def inline_asm_elementwise(*args: Any, **kwargs: Any) -> Any:
     """Not supported yet: calls of foreign code come with a later version. Raises E0121."""
 
-def interleave(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+def interleave(a: Any, b: Any) -> tensor:
+    """The elements of ``a`` and ``b`` in turn along the last axis, ``a``'s first.
 
-def join(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+    Two scalars give a tile of shape (2,). Raises E0201 for two element types, E0202 where the
+    shapes don't fit.
+    """
+
+def join(a: Any, b: Any) -> tensor:
+    """``a`` and ``b``, broadcast to each other, side by side on a new last axis of extent 2.
+
+    Two scalars give a tile of shape (2,). Raises E0201 for two element types, E0202 where the
+    shapes don't fit.
+    """
 
 def load(
     pointer: Any,
@@ -948,8 +988,31 @@ def reshape(input: Any, *shape: Any, can_reorder: Any = False) -> tensor:
     where the number of elements differs.
     """
 
+def roll(x: Any, shift: Any, dim: Any = None) -> tensor:
+    """``x`` moved by ``shift`` places along axis ``dim``, the last where it is None; what leaves at
+    one end comes in at the other. ``shift`` may be a run-time integer of either sign.
+
+    Raises E0204 for a shift that is no integer, E0207 for an axis out of range.
+    """
+
 def rsqrt(x: Any) -> tensor:
     """1 / sqrt(x) of fp32 or fp64. Raises E0204 for other types."""
+
+def set(x: Any, index: Any, value: Any) -> tensor:
+    """A tile like ``x`` with ``value`` at ``index``; ``x`` itself doesn't change.
+
+    ``index`` is what may stand in ``x[...]``, without new axes: places, ``slice(start, stop)``,
+    or a tuple of these. ``value`` is broadcast to the shape of ``x[index]`` and cast to the type of
+    ``x``. A run-time place outside of the tile replaces nothing. Raises E0202 where the value
+    doesn't fit, and what ``x[index]`` raises.
+    """
+
+def shift(x: Any, shift: Any, fill: Any = 0, dim: Any = None) -> tensor:
+    """``x`` moved by ``shift`` places along axis ``dim``, the last where it is None; ``fill`` comes
+    in, cast to the type of ``x``. ``shift`` may be a run-time integer of either sign.
+
+    Raises E0204 for a shift that is no integer, E0207 for an axis out of range.
+    """
 
 def sigmoid(x: Any) -> Any:
     """``1 / (1 + exp(-x))`` of each element, fp32 or fp64."""
@@ -976,8 +1039,11 @@ def sort(x: Any, dim: Any = None, descending: Any = False, values: Any = None) -
     another shape.
     """
 
-def split(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: rearranging tiles come with a later version. Raises E0121."""
+def split(a: Any) -> tuple:
+    """The two halves of ``a`` along its last axis, of extent 2, which they don't have.
+
+    Raises E0206 for another extent.
+    """
 
 def sqrt(x: Any) -> tensor:
     """The square root of fp32 (within 2 ulp on GPUs) or fp64. Raises E0204 for other types."""

@@ -40,6 +40,11 @@ def as_list(iterable: Any = ()) -> TileTuple:
     return TileTuple(iterable)
 
 
+def as_slice(*parts: Any) -> slice:
+    """``slice``: ``start:stop:step`` as a value, for ``tl.set``."""
+    return slice(*parts)
+
+
 def _number(name: str, kind: type, value: Any) -> Any:
     tracer = active()
     if isinstance(value, Tile) and not (tracer is not None and tracer.eager):
@@ -132,6 +137,7 @@ _IN_KERNEL: dict[Any, Any] = {
     print: device_print,
     min: minimum,
     max: maximum,
+    slice: as_slice,
 }
 
 VISIBLE: dict[str, Any] = {function.__name__: function for function in _IN_KERNEL}

@@ -14,8 +14,7 @@ LATER: dict[str, tuple[str, ...]] = {
         "histogram",
         "map_elementwise",
     ),
-    "rearranging tiles": ("cat", "flip", "gather", "interleave", "join", "split"),
-    "run-time prints and checks": ("device_assert", "device_print", "expect_zero"),
+    "run-time prints and checks": ("device_assert", "device_print"),
     "calls of foreign code": ("inline_asm_elementwise",),
     "scaled products": ("dot_scaled",),
 }
@@ -29,7 +28,7 @@ METHODS_LATER = frozenset(
     for group in ("scans, sorting and maps",)
     for name in LATER[group]
     if name not in ("bitonic_merge", "map_elementwise", "topk")
-) | {"flip", "gather", "split"}
+)
 """Those that are also methods of tiles."""
 
 

@@ -14,7 +14,7 @@ from tritium.ir.dtypes import VALUES, Type, float32, int32
 from tritium.ir.types import MAX_TILE_NUMEL, TileType, shaped
 
 from . import samples
-from .constants import describe, to_tile
+from .constants import to_tile
 from .constexpr import unwrap
 from .create import Splat, static_int, static_shape
 from .emit import emit_tile, surface
@@ -111,7 +111,7 @@ class ExpandDims(Op):
 
     @classmethod
     def rejects(cls) -> Iterator[Reject]:
-        """Axes out of range, given twice or known at run time only; other indices."""
+        """Axes out of range, given twice or known at run time only."""
         x = samples.floats
         yield Reject("an axis past the end", "E0207", lambda: expand_dims(x(3), 2), "axis")
         yield Reject("an axis before the start", "E0207", lambda: expand_dims(x(3), -3), "axis")
@@ -119,12 +119,6 @@ class ExpandDims(Op):
         yield Reject("a runtime axis", "E0205", lambda: expand_dims(x(3), given(int32)), "axis")
         yield Reject("a float axis", "E0204", lambda: expand_dims(x(3), 1.0), "axis")
         yield Reject("unsqueeze", "E0207", lambda: unsqueeze(x(3), 2), "dim")
-        yield Reject("an element", "E0208", lambda: x(3)[0], "index")
-        yield Reject("a slice", "E0208", lambda: x(3)[1:2], "index")
-        yield Reject("an ellipsis", "E0208", lambda: x(3)[...], "index")
-        yield Reject("an index tile", "E0208", lambda: x(3)[given(int32)], "index")
-        yield Reject("too many axes", "E0208", lambda: x(3)[:, :], "index")
-        yield Reject("an axis of a scalar", "E0208", lambda: x()[:], "index")
 
 
 @op("shape.reshape")
@@ -335,10 +329,10 @@ def expand_dims(input: Any, axis: Any) -> Tile:
             hint="name each new axis once",
             argument="axis",
         )
-    return _insert_axes(x, places)
+    return insert_axes(x, places)
 
 
-def _insert_axes(x: Tile, places: list[int]) -> Tile:
+def insert_axes(x: Tile, places: list[int]) -> Tile:
     """New axes at ascending positions of the result."""
     if not x.type.shape:
         return splat(x, (1,) * len(places))
@@ -355,7 +349,7 @@ def unsqueeze(x: Any, dim: Any) -> Tile:
     """
     tile = to_tile(x, "unsqueeze", "x")
     shape = tile.type.shape
-    return _insert_axes(tile, [wrap_axis("unsqueeze", dim, len(shape) + 1, shape, "dim")])
+    return insert_axes(tile, [wrap_axis("unsqueeze", dim, len(shape) + 1, shape, "dim")])
 
 
 @surface(method=True)
@@ -452,41 +446,3 @@ def _permute(name: str, x: Tile, given: tuple[Any, ...]) -> Tile:
     dims = unwrap(given[0]) if len(given) == 1 else given
     listed = tuple(dims) if isinstance(dims, (tuple, list, TileTuple)) else (dims,)
     return emit_tile(Trans, x=x, order=tuple(static_int(name, axis, "dims") for axis in listed))
-
-
-@surface(name="", method="__getitem__")
-def getitem(x: Tile, index: Any) -> Tile:
-    """``x[...]``: ``None`` makes a new axis of extent 1, ``:`` keeps one; trailing ``:`` may be
-    left out. ``x[0]`` of a scalar is the scalar. Raises E0208 for any other index.
-    """
-    keys = tuple(index) if isinstance(index, (tuple, list, TileTuple)) else (index,)
-    known = [unwrap(key) for key in keys]
-    rank = len(x.type.shape)
-    if not rank and len(known) == 1 and type(known[0]) is int and known[0] == 0:
-        return x
-    new_axes = [place for place, key in enumerate(known) if key is None]
-    full = [key for key in known if _is_full_slice(key)]
-    if len(new_axes) + len(full) < len(known) or len(full) > rank:
-        raise error("E0208", index=_index_text(known), argument="index")
-    return _insert_axes(x, new_axes) if new_axes else x
-
-
-def _is_full_slice(key: Any) -> bool:
-    return isinstance(key, slice) and all(
-        unwrap(part) is None for part in (key.start, key.stop, key.step)
-    )
-
-
-def _index_text(keys: list[Any]) -> str:
-    """The index as it stood in the source."""
-
-    def part(value: Any) -> str:
-        return "" if unwrap(value) is None else str(unwrap(value))
-
-    def text(key: Any) -> str:
-        if isinstance(key, slice):
-            step = part(key.step)
-            return f"{part(key.start)}:{part(key.stop)}" + (f":{step}" if step else "")
-        return "..." if key is Ellipsis else describe(key) if isinstance(key, Tile) else str(key)
-
-    return f"[{', '.join(map(text, keys))}]"

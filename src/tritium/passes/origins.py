@@ -12,7 +12,10 @@ from tritium.ops.control import For, If, While
 from tritium.ops.create import Splat
 from tritium.ops.hints import Promise
 from tritium.ops.memory import Load, Offset
+from tritium.ops.rearrange import Gather, Slice
 from tritium.ops.shape import Broadcast, ExpandDims, Reshape, Trans
+
+_PARTS = (Slice, Gather)
 
 
 def root(pointer: Value) -> Value | None:
@@ -26,7 +29,7 @@ def root(pointer: Value) -> Value | None:
             return seen if owner is None else None
         if isinstance(op, Offset):
             seen = op.pointer
-        elif isinstance(op, (Splat, Broadcast, ExpandDims, Reshape, Trans, Promise)) or (
+        elif isinstance(op, (Splat, Broadcast, ExpandDims, Reshape, Trans, Promise, *_PARTS)) or (
             isinstance(op, Bitcast) and op.x.scalar.is_ptr()
         ):
             seen = op.x

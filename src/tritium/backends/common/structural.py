@@ -11,16 +11,28 @@ from tritium.ops import (
     hints,
     memory,
     program,
+    rearrange,
     reduce,
     scan,
     shape,
     sort,
 )
 
-_FAMILIES = {
-    module.__name__.rpartition(".")[2]
-    for module in (atomic, control, create, dot, hints, memory, program, reduce, scan, shape, sort)
-}
+_MODULES = (
+    atomic,
+    control,
+    create,
+    dot,
+    hints,
+    memory,
+    program,
+    rearrange,
+    reduce,
+    scan,
+    shape,
+    sort,
+)
+_FAMILIES = {module.__name__.rpartition(".")[2] for module in _MODULES}
 
 STRUCTURAL = frozenset(name for name, cls in REGISTRY.items() if cls.family in _FAMILIES)
 """Their mnemonics; every other operation needs a rule in ``common``."""

@@ -10,17 +10,19 @@ from tritium.backends.emit import (
     Builder,
     V,
     const,
+    const_lanes,
     elem,
     i64,
     lanes,
     memory_type,
     true,
     undef,
+    vec,
     zero,
 )
 from tritium.ir.dtypes import Type, int1
 from tritium.ir.types import element
-from tritium.ops import memory
+from tritium.ops import memory, rearrange
 
 from .index import Point
 from .lanes import Lanes, uniform, vector
@@ -61,14 +63,22 @@ class Access:
         return self._read(buffer, row_major(shape), scalar, point)
 
     def _read(self, buffer: Buffer, strides: Sequence[int], scalar: Type, point: Point) -> Lanes:
-        p = self.points
         base, level, step = self.address(buffer, strides, point)
+        return self._read_from(buffer, base, level, step, scalar)
+
+    def _read_from(self, buffer: Buffer, base: V, level: int, step: int, scalar: Type) -> Lanes:
+        """What lies at an address and every ``step`` elements from there on."""
+        p = self.points
         b = p.builders[level]
         size = buffer.itemsize
         if step == 0:
             read = uniform(b.load(register_type(buffer.scalar), base, align=size), level)
         elif step == 1:
             read = vector(b.load(p.register(buffer.scalar), base, align=size), level)
+        elif step == -1 and p.n > 1:
+            first = b.gep(base, -(p.n - 1) * size)
+            loaded = b.load(p.register(buffer.scalar), first, align=size)
+            read = vector(self._reversed(level, loaded), level)
         else:
             parts = [
                 b.load(
@@ -80,6 +90,38 @@ class Access:
             ]
             read = vector(self._assemble(level, parts, register_type(buffer.scalar, p.n)), level)
         return read if buffer.scalar is scalar else p.convert(read, buffer.scalar, scalar)
+
+    def gather(self, op: rearrange.Gather, buffer: Buffer, point: Point) -> Lanes:
+        """Elements of a stored tile at places along an axis that a tile of integers gives."""
+        p = self.points
+        stride = buffer.strides[op.axis]
+        others = tuple(0 if a == op.axis else s for a, s in enumerate(buffer.strides))
+        base, level, step = self.address(buffer, others, point)
+        index = p.at(op.index, point)
+        level = max(level, index.level)
+        b = p.builders[level]
+        size = buffer.itemsize
+        if index.is_uniform or p.n == 1:
+            place = self._limited(op, index.v, 1, level)
+            start = b.gep(base, b.mul(place, const(i64, stride * size)))
+            return self._read_from(buffer, start, level, step, op.x.scalar)
+        wide = vec(i64, p.n)
+        offsets = b.mul(self._limited(op, p.math.widen(index), p.n, level), const(wide, stride))
+        if step:
+            offsets = b.add(offsets, const_lanes(i64, [lane * step for lane in range(p.n)]))
+        addresses = b.gep(base, b.mul(offsets, const(wide, size)))
+        every = const(self._mask_type(), 1)
+        read = vector(b.gather(p.register(buffer.scalar), addresses, every, align=size), level)
+        scalar = op.x.scalar
+        return read if buffer.scalar is scalar else p.convert(read, buffer.scalar, scalar)
+
+    def _limited(self, op: rearrange.Gather, place: V, count: int, level: int) -> V:
+        """Places as i64, those outside of the axis moved to its ends."""
+        b, type_ = self.points.builders[level], vec(i64, count)
+        last = const(type_, op.x.shape[op.axis] - 1)
+        signed = op.index.scalar.is_int_signed()
+        wide = b.int_cast(place, i64, signed=signed)
+        return b.smin(b.smax(wide, const(type_, 0)), last) if signed else b.umin(wide, last)
 
     def _assemble(self, level: int, parts: Sequence[V], type_: Any) -> V:
         """A vector of lanes loaded one by one as their memory type."""

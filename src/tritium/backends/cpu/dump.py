@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tritium.ir.core import Op
 
-from .facts import WHOLE
+from .facts import is_whole
 from .plan import BlockPlan, Group
 from .sinks import Sink, SinkKind
 
@@ -37,7 +37,7 @@ def _plan(plan: BlockPlan, width: int) -> list[str]:
 
 
 def _is_worth_a_line(op: Op) -> bool:
-    return bool(op.regions) or op.family in WHOLE
+    return bool(op.regions) or is_whole(op)
 
 
 def _group(group: Group, width: int) -> list[str]:

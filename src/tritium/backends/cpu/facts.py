@@ -10,6 +10,7 @@ from tritium.ir.core import Function, Op, Value
 from tritium.ir.dtypes import DType, int1
 from tritium.ir.types import element
 from tritium.ops import arith, atomic, cast, control, create, logic, memory
+from tritium.ops.rearrange import Cat, Gather, Slice, Update
 from tritium.ops.shape import Broadcast, ExpandDims, Reshape, Trans
 
 from .index import SHAPE_OPS, operand_of, reshape_groups, splits_axis
@@ -18,10 +19,15 @@ UNKNOWN = "?"
 """A stride that is the same for all lanes but not known at compile time."""
 
 WHOLE = ("atomic", "dot", "scan", "sort", "bins", "map")
-"""Families of operations on stored tiles: each is a step of its own between the nests."""
+"""Families of operations on stored tiles: see ``is_whole``."""
 
 Stride: TypeAlias = "int | str | None"
 """Bytes or units from one position to the next; UNKNOWN; None where there is no single stride."""
+
+
+def is_whole(op: Op) -> bool:
+    """Whether an operation works on stored tiles, as a step of its own between the nests."""
+    return op.family in WHOLE or isinstance(op, (Cat, Update))
 
 
 class Strides:
@@ -46,7 +52,7 @@ class Strides:
             return (0,) * rank
         if isinstance(op, create.Arange):
             return (1,)
-        if isinstance(op, (Broadcast, ExpandDims, Trans, Reshape)):
+        if isinstance(op, SHAPE_OPS):
             return self._shape(op, value)
         if isinstance(op, memory.Offset):
             size = element(op.pointer.type).itemsize
@@ -65,7 +71,8 @@ class Strides:
 
     def _default(self, op: Op | None, rank: int) -> tuple[Stride, ...]:
         """Constant along the axes that no operand varies along."""
-        if op is None or op.regions or op.effects:
+        moved = isinstance(op, (Gather, Cat, Update))
+        if op is None or op.regions or op.effects or moved:
             return (None,) * rank
         varying = [self.of(o) for o in op.operands if len(o.shape) == rank]
         return tuple(
@@ -80,6 +87,8 @@ class Strides:
             return (*inner[: op.axis], 0, *inner[op.axis :])
         if isinstance(op, Trans):
             return tuple(inner[source] for source in op.order)
+        if isinstance(op, Slice):
+            return tuple(_times(a, step) for a, step in zip(inner, op.steps, strict=True))
         assert isinstance(op, Reshape)
         result: list[Stride] = [None] * len(value.shape)
         for left, right in reshape_groups(op.x.shape, value.shape):
@@ -211,7 +220,9 @@ def is_generator(value: Value, cache: dict[Value, bool]) -> bool:
         op is None
         or op.regions
         or op.effects
-        or op.family in ("reduce", "control", *WHOLE)
+        or op.family in ("reduce", "control")
+        or is_whole(op)
+        or isinstance(op, Gather)
         or (isinstance(op, Reshape) and splits_axis(op))
     ):
         answer = False

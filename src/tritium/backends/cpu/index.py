@@ -11,6 +11,7 @@ from typing import Any
 
 from tritium.backends.emit import V, const, i64
 from tritium.ir.core import Op, Value
+from tritium.ops.rearrange import Slice
 from tritium.ops.shape import Broadcast, ExpandDims, Reshape, Trans
 
 
@@ -29,6 +30,8 @@ class Index:
     origin: Index | None = None
     along: bool = False
     """Whether it counts along a reduced axis, inside the lane loop."""
+    sliced: bool = False
+    """Whether it is a place of a slice, whose order and distances are its own."""
 
     @property
     def is_lane(self) -> bool:
@@ -42,7 +45,10 @@ Point = tuple[Any, ...]
 Merge = Callable[[Sequence[tuple[Any, int]]], Any]
 """Row-major position of several (index, extent) pairs taken as one axis."""
 
-SHAPE_OPS = (Broadcast, ExpandDims, Reshape, Trans)
+Part = Callable[[Any, int, int], Any]
+"""``start + step * index`` of an index."""
+
+SHAPE_OPS = (Broadcast, ExpandDims, Reshape, Trans, Slice)
 
 
 def reshape_groups(
@@ -76,8 +82,14 @@ def splits_axis(op: Reshape) -> bool:
     )
 
 
-def map_point(op: Op, point: Point, zero: Any, merge: Merge) -> Point:
+def map_point(op: Op, point: Point, zero: Any, merge: Merge, part: Part) -> Point:
     """The operand's point for a result's point of a shape operation."""
+    if isinstance(op, Slice):
+        axes = zip(point, op.starts, op.steps, op.x.shape, op.extents, strict=True)
+        return tuple(
+            index if n == count and step == 1 else part(index, start, step)
+            for index, start, step, n, count in axes
+        )
     if isinstance(op, Broadcast):
         return tuple(
             zero if old == 1 else index for old, index in zip(op.x.shape, point, strict=True)

@@ -16,7 +16,7 @@ from tritium.backends.emit import Builder, Module, V, const, i32, i64, int_, lan
 from tritium.backends.host.layout import Waiter
 from tritium.ir.core import Function, Op, Value
 from tritium.ir.dtypes import Type
-from tritium.ops import atomic, control, create, dot, memory, program
+from tritium.ops import atomic, control, create, dot, memory, program, rearrange
 
 from .atomics import AtomicWriter
 from .dots import DotWriter
@@ -28,6 +28,7 @@ from .loops import OpenLoop
 from .memory_map import Arena, Buffer, row_major, widened
 from .modes import Mode
 from .nest import GroupWriter
+from .parts import put_together
 from .plan import BlockPlan, Group, Planner
 from .points import Points
 from .sinks import Sink, SinkKind
@@ -258,6 +259,8 @@ class KernelWriter:
             self.buffers[op.result] = result
         elif isinstance(op, atomic.Atomic):
             AtomicWriter(self, op).write()
+        elif isinstance(op, (rearrange.Cat, rearrange.Update)):
+            self.buffers[op.result] = put_together(self, op)
         elif isinstance(op, control.Return):
             return
         elif op.family in WHOLE:

@@ -13,15 +13,16 @@ from dataclasses import dataclass, field
 from tritium.diagnostics import InternalError
 from tritium.ir.core import Block, Op, Value
 from tritium.ops import control, dot, memory
+from tritium.ops.rearrange import Cat, Gather, Update
 from tritium.ops.shape import Reshape
 from tritium.passes.origins import may_alias
 
 from .facts import (
-    WHOLE,
     Strides,
     injective,
     is_affine,
     is_generator,
+    is_whole,
     weight,
 )
 from .index import splits_axis
@@ -105,7 +106,7 @@ class BlockPlan:
                 made = step.group.producer(value)
                 if made is not None:
                     return number, made[0]
-            elif isinstance(step.op, dot.Dot) and value is step.op.result:
+            elif isinstance(step.op, (dot.Dot, Cat, Update)) and value is step.op.result:
                 return number, 0
         return None
 
@@ -179,7 +180,7 @@ class Planner:
         Everything of enclosing blocks that is not made of positions was stored by their plans.
         """
         for op in self.block.ops:
-            if op.regions or op.family in ("reduce", *WHOLE):
+            if op.regions or op.family == "reduce" or is_whole(op):
                 self.stored.update(result for result in op.results if result.shape)
         defined: set[Value] = set()
         self._consider_outside(self.block, defined)
@@ -220,9 +221,11 @@ class Planner:
                 self._keep(op.x, "a reshape splits its axes")
             if isinstance(op, Reshape) and not op.shape:
                 self._keep(op.x, "one element is read")
-            if op.family in WHOLE:
+            if is_whole(op):
                 for operand in op.operands:
                     self._keep(operand, f"a {op.verb} reads it in blocks")
+            if isinstance(op, Gather):
+                self._keep(op.x, "its elements are read at places that a tile gives")
             if isinstance(op, memory.Load) and op.is_fresh:
                 self._keep(op.result, "a volatile load happens once, in its place")
             if isinstance(op, control.Yield):
@@ -331,7 +334,7 @@ class Planner:
             depth = max((depths.get(operand, 0) for operand in op.operands), default=0)
             depths.update(dict.fromkeys(op.results, depth + (op.family == "reduce")))
             yield depth + effects
-            alone = self._is_plain(op) or op.family in WHOLE
+            alone = self._is_plain(op) or is_whole(op)
             effects += bool(op.regions or (alone and op.effects))
 
     def _keep_shared(self) -> None:
@@ -403,7 +406,7 @@ class Planner:
             for sink in by_op.get(op, ()):
                 if sink.value in self.early.get(op, ()):
                     self._place(sink, steps)
-            if (op.regions and op.family == "control") or op.family in WHOLE:
+            if (op.regions and op.family == "control") or is_whole(op):
                 self._flush(steps)
                 steps.append(Step(op=op))
             elif self._is_plain(op):

@@ -23,7 +23,7 @@ from tritium.diagnostics import InternalError
 from tritium.ir.core import Op, Value
 from tritium.ir.dtypes import DType, Type, int1
 from tritium.ir.types import element
-from tritium.ops import arith, cast, compare, create, logic, memory
+from tritium.ops import arith, cast, compare, create, logic, memory, rearrange
 from tritium.ops.shape import Reshape
 
 from .access import Access
@@ -93,6 +93,7 @@ class Points:
         self._linear_keys: set[Any] = set()
         self._intervals: dict[Any, tuple[bool, Lanes]] = {}
         self._merged: dict[tuple[tuple[Index, int], ...], Index] = {}
+        self._parts: dict[tuple[Index, int, int], Index] = {}
         self._outer_memo: dict[Any, Lanes] = {}
         self._inner_memo: dict[Any, Lanes] = {}
 
@@ -128,7 +129,20 @@ class Points:
         origin = None
         if any(index.origin for index, _ in parts):
             origin = self.merge([(index.origin or index, extent) for index, extent in parts])
-        return Index(level, base, stride, origin, any(index.along for index, _ in parts))
+        along, sliced = (any(getattr(i, name) for i, _ in parts) for name in ("along", "sliced"))
+        return Index(level, base, stride, origin, along, sliced)
+
+    def part(self, index: Index, start: int, step: int) -> Index:
+        """The place of a slice."""
+        key = (index, start, step)
+        if key not in self._parts:
+            b = self.builders[index.level]
+            base = b.add(b.mul(index.base, const(i64, step)), const(i64, start))
+            origin = self.part(index.origin, start, step) if index.origin is not None else None
+            self._parts[key] = Index(
+                index.level, base, index.stride * step, origin, index.along, True
+            )
+        return self._parts[key]
 
     def at(self, value: Value, point: Point) -> Lanes:
         """The elements of ``value`` at ``point``."""
@@ -167,6 +181,8 @@ class Points:
             return []
         if isinstance(op, memory.Load):
             return [(op.pointer, point)]
+        if isinstance(op, rearrange.Gather):
+            return [(op.index, point)]
         return [(operand, point) for operand in op.operands]
 
     def _source(self, op: Op, point: Point) -> list[tuple[Value, Point]]:
@@ -174,7 +190,7 @@ class Points:
         if isinstance(op, Reshape) and splits_axis(op):
             return []
         source = operand_of(op)
-        return [(source, map_point(op, point, ZERO, self.merge) if source.shape else ())]
+        return [(source, map_point(op, point, ZERO, self.merge, self.part) if source.shape else ())]
 
     def compute(self, value: Value, point: Point) -> Lanes:
         """As ``at``, for a value that is being stored: its elements are computed, not read."""
@@ -221,6 +237,8 @@ class Points:
             return self._arange(op, point[0])
         if isinstance(op, memory.Load):
             return self.access.load(op, point)
+        if isinstance(op, rearrange.Gather):
+            return self.access.gather(op, self.kernel.buffers[op.x], point)
         operands = [self.at(operand, point) for operand in op.operands]
         return self._integer(op, operands, point) or self.elementwise(op, operands)
 
@@ -310,6 +328,8 @@ class Points:
         if self.mode is Mode.GENERIC:
             return False
         moving = [axis for axis, index in enumerate(point) if index.along]
+        if any(point[axis].sliced for axis in moving):
+            return False
         if moving and any(self.kernel.strides.of(value)[axis] is None for axis in moving):
             return False
         row = self.row(point)
@@ -383,7 +403,7 @@ class Points:
                 return x if y.v.integer == 1 else self.elementwise(op, [x, y])
             if isinstance(op, SHAPE_OPS) and not (isinstance(op, Reshape) and splits_axis(op)):
                 source = operand_of(op)
-                inner = map_point(op, point, ZERO, self.merge) if source.shape else ()
+                inner = map_point(op, point, ZERO, self.merge, self.part) if source.shape else ()
                 return self.mask_at(source, inner, store)
             if type(op) in _ORDERED and self._assume_interval(op, point, store):
                 return uniform(true, 0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tritium.ir.core import Op, Value
-from tritium.ops import create, memory
+from tritium.ops import create, memory, rearrange
 from tritium.ops.shape import Reshape
 
 from .facts import Strides
@@ -192,6 +192,8 @@ class Walker:
             return [self._source(op, point)]
         if isinstance(op, memory.Load):
             self.sink.reads.setdefault(op, []).append(point)
+        if isinstance(op, rearrange.Gather):
+            return [(op.x, ("anywhere",) * (len(op.x.shape) + 1)), (op.index, point)]
         inner = () if isinstance(op, create.Splat) else point
         return [(operand, inner if operand.shape else ()) for operand in op.operands]
 
@@ -202,4 +204,10 @@ class Walker:
             return source, ("linear",)
         if not source.shape:
             return source, ()
-        return source, map_point(op, point, ZERO_TOKEN, lambda parts: ("merged", tuple(parts)))
+        return source, map_point(
+            op,
+            point,
+            ZERO_TOKEN,
+            lambda parts: ("merged", tuple(parts)),
+            lambda index, start, step: ("part", index, start, step),
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -262,16 +262,41 @@ def _accesses(
 # ---- by logical index ----------------------------------------------------------------------------
 
 
+Places = Callable[[int], tuple[V, V | None]]
+"""For a register of the target the row-major place (i32) of its element in the source, and whether
+it has one there (i1), None where every thread's has."""
+
+
 def by_index(writer: Writer, held: Held, type: Type, target: LinearLayout) -> Held:
-    """The elements in row-major order under another logical shape, in a layout of that.
+    """The elements in row-major order under another logical shape, in a layout of that."""
+
+    def place(register: int) -> tuple[V, V | None]:
+        here = row_major(writer, writer.coordinates(target, register), type.shape)
+        return here, writer.inside(type, target, register)
+
+    return by_place(writer, held, type, target, place)
+
+
+def by_place(
+    writer: Writer,
+    held: Held,
+    type: Type,
+    target: LinearLayout,
+    place: Places,
+    old: Held | None = None,
+) -> Held:
+    """A tile in the target's layout whose elements are those of another one at given places.
 
     They go through shared memory one by one, in several passes where there isn't enough of it.
+    Where there is no place an element is that of ``old``, or anything.
     """
     size = type.scalar.itemsize
-    total = math.prod(type.shape)
+    total = math.prod(held.type.shape)
     part = min(total, writer.shared.limit // size)
     kept = holdings(type.shape, target)
     made: Registers = [None] * target.input_extent(REGISTER)
+    if old is not None:
+        made = list(old.registers)
     with writer.shared.scratch(part * size) as scratch:
         for start in range(0, total, part):
             whole = part == total
@@ -280,18 +305,16 @@ def by_index(writer: Writer, held: Held, type: Type, target: LinearLayout) -> He
             scratch.loads()
             for register, holding in enumerate(kept):
                 if holding is not Holding.PADDING:
-                    old = made[register]
-                    loaded = _load_element(
-                        writer, type, target, register, scratch, None if whole else start, old
-                    )
-                    made[register] = loaded
+                    at = place(register)
+                    first = None if whole else start
+                    made[register] = _load_element(writer, type, at, scratch, first, made[register])
     return Held(type, target, tuple(made))
 
 
-def _index(writer: Writer, shape: Sequence[int], layout: LinearLayout, register: int) -> V:
-    """The logical row-major index of what a register of this thread holds."""
+def row_major(writer: Writer, coordinates: Sequence[V], shape: Sequence[int]) -> V:
+    """The row-major index of a position in a tile of that shape."""
     b, total = writer.b, zero(i32)
-    for here, extent in zip(writer.coordinates(layout, register), shape, strict=True):
+    for here, extent in zip(coordinates, shape, strict=True):
         total = b.add(b.mul(total, const(i32, extent)), here)
     return total
 
@@ -305,7 +328,8 @@ def _store_elements(writer: Writer, held: Held, scratch: Scratch, start: int | N
                 continue
             b = writer.b
             inside = writer.inside(held.type, held.layout, register)
-            index = _index(writer, held.type.shape, held.layout, register)
+            here = writer.coordinates(held.layout, register)
+            index = row_major(writer, here, held.type.shape)
             if start is not None:
                 index = b.sub(index, const(i32, start))
                 within = b.icmp("ult", index, const(i32, scratch.bytes // size))
@@ -318,16 +342,14 @@ def _store_elements(writer: Writer, held: Held, scratch: Scratch, start: int | N
 def _load_element(
     writer: Writer,
     type: Type,
-    layout: LinearLayout,
-    register: int,
+    at: tuple[V, V | None],
     scratch: Scratch,
     start: int | None,
     old: V | None,
 ) -> V:
     b, size = writer.b, type.scalar.itemsize
     type_ = register_type(type.scalar)
-    index = _index(writer, type.shape, layout, register)
-    within: V | None = writer.inside(type, layout, register)
+    index, within = at
     if start is not None:
         index = b.sub(index, const(i32, start))
         here = b.icmp("ult", index, const(i32, scratch.bytes // size))

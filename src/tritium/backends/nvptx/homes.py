@@ -30,6 +30,7 @@ from .coalesce import Access, AccessOp, accesses, default_layout
 from .dots import dot_home
 from .layouts import LinearLayout, in_trips, shapes
 from .layouts.trips import split, whole
+from .rearrange import REARRANGE, in_result_layout
 from .sources import MOVES, is_free, result_layout, source_of
 
 _CHEAP = (
@@ -100,7 +101,7 @@ class Homes:
             large = op in self.accesses and in_trips(self.accesses[op].layout)
             return not (large and isinstance(op, memory.Load) and op.is_fresh)
         moves = isinstance(op, MOVES) and (op in self.operands or not op.result.shape)
-        if not (moves or isinstance(op, dot.Dot)):
+        if not (moves or isinstance(op, (dot.Dot, *REARRANGE))):
             return True
         tiles = [x for x in (*op.operands, *op.results) if x.shape]
         return not any(in_trips(self.home.get(x) or self.usual(x.shape)) for x in tiles)
@@ -177,6 +178,8 @@ class Homes:
             self._reduction(op)
         elif isinstance(op, MOVES):
             self._move(op)
+        elif isinstance(op, REARRANGE):
+            self._set(op.result, self.usual(op.result.shape))
         elif len(op.results) == 1 and op.result.shape:
             self._pointwise(op)
 
@@ -321,6 +324,8 @@ class _Demands:
                 self.want(operand, homes.operands[op])
         elif isinstance(op, MOVES):
             self._moved(op)
+        elif isinstance(op, REARRANGE):
+            self._rearranged(op)
         elif len(op.results) == 1 and op.result in homes.home:
             for operand in op.operands:
                 self.want(operand, homes.home[op.result])
@@ -330,6 +335,14 @@ class _Demands:
             self.want(operand, self.homes.home.get(operand) or self.homes.usual(operand.shape))
         if op.acc is not None:
             self.want(op.acc, self.homes.home[op.result])
+
+    def _rearranged(self, op: Op) -> None:
+        homes = self.homes
+        for operand in op.operands:
+            if operand in in_result_layout(op):
+                self.want(operand, homes.home[op.result])
+            else:
+                self.want(operand, homes.home.get(operand) or homes.usual(operand.shape))
 
     def _moved(self, op: Op) -> None:
         (operand,), (result,) = op.operands, op.results

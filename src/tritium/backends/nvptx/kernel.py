@@ -25,6 +25,7 @@ from .memory import load_scalar, load_tile, store_scalar, store_tile
 from .occupancy import least_blocks
 from .pointwise import Elements
 from .positions import Positions
+from .rearrange import REARRANGE, rearrange
 from .reductions import reduce
 from .rules import NVPTX, lowering_at
 from .shared import SharedMemory
@@ -161,6 +162,8 @@ class Writer:
             self._dot(op)
         elif isinstance(op, MOVES):
             self._move(op)
+        elif isinstance(op, REARRANGE):
+            self.made(op.result, rearrange(self, op, self.homes.home[op.result]))
         elif not isinstance(op, (control.Return, hints.Assume)):
             self._pointwise(op)
 
@@ -200,13 +203,13 @@ class Writer:
             self.scalars[value] = made
 
     def _dot(self, op: dot.Dot) -> None:
-        a, b = (self._somewhere(operand) for operand in (op.a, op.b))
+        a, b = (self.somewhere(operand) for operand in (op.a, op.b))
         acc = None
         if op.acc is not None:
             acc = self.elements.tile(op.acc, self.homes.home[op.result])
         self.made(op.result, write_dot(self, op, a, b, acc))
 
-    def _somewhere(self, value: Value) -> Held:
+    def somewhere(self, value: Value) -> Held:
         """A tile where it is, or in the usual layout."""
         return self.elements.tile(
             value, self.homes.home.get(value) or self.homes.usual(value.shape)
@@ -217,7 +220,7 @@ class Writer:
         if not result.shape:
             made = self.scalars[operand] if not operand.shape else None
             if made is None:
-                made = self._somewhere(operand).registers[0]
+                made = self.somewhere(operand).registers[0]
                 assert made is not None
             self.scalars[result] = made
         elif result in self.homes.home:
