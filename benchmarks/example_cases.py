@@ -278,3 +278,25 @@ def kmeans(module: Any, random: Any, torch: Any) -> list[Timed]:
         return sums / torch.bincount(nearest, minlength=64).clamp(min=1)[:, None]
 
     return [Timed("", lambda: module.step(x, centre), beside(torch, peer), True)]
+
+
+@example
+def matmul_split_k(module: Any, random: Any, torch: Any) -> list[Timed]:
+    a, b = normal(random, 128, 20_000), normal(random, 20_000, 128)
+    s, t = tensors(torch, a, b)
+    return [Timed("", lambda: module.matmul(a, b), beside(torch, lambda: s @ t), True)]
+
+
+@example
+def prefix_sum(module: Any, random: Any, torch: Any) -> list[Timed]:
+    x = random.integers(-1000, 1000, 4_000_000, np.int32)
+    (t,) = tensors(torch, x)
+    peer = beside(torch, lambda: torch.cumsum(t, 0, dtype=torch.int32))
+    return [Timed("", lambda: module.prefix_sum(x), peer)]
+
+
+@example
+def topk(module: Any, random: Any, torch: Any) -> list[Timed]:
+    x = normal(random, 1000, 1000)
+    (t,) = tensors(torch, x)
+    return [Timed("", lambda: module.topk(x, 8), beside(torch, lambda: torch.topk(t, 8)))]
