@@ -25,6 +25,7 @@ from tritium.ir.dtypes import from_numpy
 from tritium.ops.callable import DeviceFunction
 from tritium.ops.create import Constant
 from tritium.passes.origins import alias_pairs
+from tritium.runtime import reports
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -177,7 +178,7 @@ def compiled(
         if stream:
             patch.setattr(cpu_kernel, "last_level_cache", lambda: 0)
         kernel = compile_kernel(function, llvm.host_target(cpu), disjoint=disjoint)
-    return kernel, llvm.link(kernel.object, [kernel.entry])
+    return kernel, llvm.link(kernel.object, [kernel.entry], reports.imports(kernel.object))
 
 
 def run_cpu(

@@ -10,6 +10,7 @@ import functools
 import importlib
 import math
 import pkgutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -69,6 +70,9 @@ class ReferenceMachine:
     program = (0, 0, 0)
     grid = (1, 1, 1)
 
+    def __init__(self) -> None:
+        self.known: dict[Value, Any] = {}
+
     def load(self, op: Op, addresses: Array, mask: Array | None, fill: Array) -> Array:
         loaded = np.array(np.broadcast_to(fill, addresses.shape))
         for lane in np.ndindex(addresses.shape):
@@ -99,10 +103,15 @@ class ReferenceMachine:
     def made_pointers(self) -> None:
         pass
 
+    def print(self, text: str) -> None:
+        sys.stdout.write(text)
+
     def run(self, region: Any, args: Sequence[Any]) -> tuple[Any, ...]:
         if not isinstance(region, Region):
             return tuple(region(*args))
-        known: dict[Value, Any] = dict(zip(region.args, args))
+        # Inner regions read what the ones around them have made.
+        known = self.known
+        known.update(zip(region.args, args))
         for op in region.ops:
             handed = evaluate_op(op, self, known)
             if op.terminator:
@@ -187,6 +196,7 @@ class EagerTracer:
 
     eager = True
     quiet = False
+    checks = True
 
     def loc(self) -> Loc | None:
         return None

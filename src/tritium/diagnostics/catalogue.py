@@ -295,6 +295,7 @@ def _interpreter() -> None:
         "every program that has started waits for another one: {programs}",
         "{hint}",
     )
+    define("E0703", Kind.LAUNCH, "the assertion fails in program {program}{lane}{text}")
 
 
 def _files() -> None:

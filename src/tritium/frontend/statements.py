@@ -94,6 +94,6 @@ class Statements(Calls):
     def visit_Assert(self, node: ast.Assert, work: Work) -> Flow:
         condition = self.expression(node.test)
         message = "" if node.msg is None else self.expression(node.msg)
-        if self.tracer.options.debug:
+        if self.tracer.checks:
             SURFACE["device_assert"](condition, message)
         return None

@@ -54,6 +54,7 @@ class CompileTracer:
         self.block = block
         self.options = options or TraceOptions()
         self.quiet = self.options.quiet
+        self.checks = self.options.debug
         self.dependencies = Dependencies()
         self.frames: list[Frame] = []
         self.trials = 0

@@ -39,6 +39,7 @@ class EagerTracer:
 
     eager = True
     quiet = False
+    checks = True
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -167,6 +168,10 @@ class Machine:
             client.after_load(self, op, addresses, mask, found)
             client.after_store(self, op, addresses, mask, values)
         return found
+
+    def print(self, text: str) -> None:
+        """Print whole lines, by Python's standard output."""
+        sys.stdout.write(text)
 
     def made_pointers(self) -> None:
         """Note that the program makes pointers of integers: they may lead anywhere."""

@@ -26,6 +26,9 @@ class Tracer(Protocol):
     quiet: bool
     """True when nothing is to be printed or warned of: somebody else has been told already."""
 
+    checks: bool
+    """True when assertions are carried out."""
+
     def loc(self) -> Loc | None:
         """The place in the user's source that is being executed; None when found on demand."""
 
@@ -65,6 +68,9 @@ class Machine(Protocol):
         self, op: Op, addresses: np.ndarray, values: np.ndarray, mask: np.ndarray | None
     ) -> None:
         """Write ``values`` at byte ``addresses`` where ``mask``."""
+
+    def print(self, text: str) -> None:
+        """Print whole lines."""
 
     def made_pointers(self) -> None:
         """Note that pointers are made of integers."""

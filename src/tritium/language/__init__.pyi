@@ -634,11 +634,25 @@ def cumsum(
 def debug_barrier() -> None:
     """Nothing: memory operations of a program already take effect in program order."""
 
-def device_assert(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: run-time prints and checks come with a later version. Raises E0121."""
+def device_assert(cond: Any, msg: Any = '', mask: Any = None) -> None:
+    """End the launch with E0703 unless ``cond`` (int1) is true in every lane of ``mask``.
 
-def device_print(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: run-time prints and checks come with a later version. Raises E0121."""
+    The error names the line, the program and the first lane. ``assert`` in a kernel is the same.
+    Compiled kernels check where they are launched with ``debug=True`` or TRITON_DEBUG=1; the
+    interpreter always does.
+
+    Raises E0204 for a condition or mask that isn't int1 and for a message that is no constant
+    string, E0202 for shapes that don't fit.
+    """
+
+def device_print(prefix: Any, *args: Any, hex: Any = False) -> None:
+    """Print elements when the kernel runs, a line for each; ``print`` in a kernel is the same.
+
+    A line reads ``pid (0, 0, 0) idx (2, 1) prefix: 3``; of several values each says which it is.
+    ``prefix`` is a constant string of printable ASCII; ``hex`` prints bits as hexadecimal digits.
+
+    Raises E0204 and E0206 for another prefix, E0210 for what has no value.
+    """
 
 def div_rn(x: Any, y: Any) -> tensor:
     """``x / y`` of fp32, correctly rounded. Raises E0204 for other types."""

@@ -22,6 +22,7 @@ from . import (  # noqa: F401
     program,
     rearrange,
     reduce,
+    report,
     scan,
     select,
     shape,

@@ -14,14 +14,10 @@ LATER: dict[str, tuple[str, ...]] = {
         "histogram",
         "map_elementwise",
     ),
-    "run-time prints and checks": ("device_assert", "device_print"),
     "calls of foreign code": ("inline_asm_elementwise",),
     "scaled products": ("dot_scaled",),
 }
 """Names by the group they come with."""
-
-MEANWHILE = {"run-time prints and checks": "; in the interpreter, print and assert are Python's"}
-"""What serves until then, by group."""
 
 METHODS_LATER = frozenset(
     name
@@ -36,7 +32,7 @@ def unsupported(name: str, group: str) -> Callable[..., Any]:
     """A function of that name that raises E0121 when it is called."""
 
     def later(*args: Any, **kwargs: Any) -> Any:
-        hint = f"{group} come with a later version{MEANWHILE.get(group, '')}"
+        hint = f"{group} come with a later version"
         raise error("E0121", name=name, hint=hint)
 
     later.__name__ = later.__qualname__ = name.rpartition(".")[2]

@@ -15,7 +15,7 @@ from tritium.backends.compiled import CpuKernel
 from tritium.backends.llvm import Library, Target
 from tritium.diagnostics import error
 
-from . import cache
+from . import cache, reports
 from .code import KernelCode, Version
 from .pool import POOL, record
 from .slots import packer
@@ -97,7 +97,13 @@ class NativeCode(KernelCode):
         """Run the grid, and wait for its end."""
         version = self.suited(values)
         programs = grid[0] * grid[1] * grid[2]
-        POOL.run(version.address, self._pack(values, grid), programs)
+        with contextlib.nullcontext() if self.plain else reports.raising():
+            POOL.run(version.address, self._pack(values, grid), programs)
+
+    @property
+    def plain(self) -> bool:
+        """Whether a launch tells nothing: it neither prints nor checks."""
+        return not reports.imports(self.version(True).kernel.object)
 
     def words(self, values: Sequence[Any]) -> list[int]:
         """Without the grid, which is the rest of what the code is given."""
@@ -128,7 +134,8 @@ class NativeCode(KernelCode):
         return Linked(kernel, library, told, cached)
 
     def _link(self, kernel: CpuKernel) -> Library:
-        return llvm.link(kernel.object, [kernel.entry], times=self.times)
+        told = reports.imports(kernel.object)
+        return llvm.link(kernel.object, [kernel.entry], told, self.times)
 
     def _compile(self, disjoint: bool) -> CpuKernel:
         from tritium.backends.cpu import compile_kernel

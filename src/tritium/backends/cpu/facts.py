@@ -18,7 +18,7 @@ from .index import SHAPE_OPS, operand_of, reshape_groups, splits_axis
 UNKNOWN = "?"
 """A stride that is the same for all lanes but not known at compile time."""
 
-WHOLE = ("atomic", "dot", "scan", "sort", "bins", "map")
+WHOLE = ("atomic", "dot", "report", "scan", "sort", "bins", "map")
 """Families of operations on stored tiles: see ``is_whole``."""
 
 Stride: TypeAlias = "int | str | None"
@@ -252,9 +252,9 @@ def waits(function: Function) -> bool:
 
 
 def is_steady(function: Function) -> bool:
-    """Whether no loop's length depends on what a launch is given."""
+    """Whether no loop's length depends on what a launch is given, and nothing is told of."""
     for op in function.walk():
-        if isinstance(op, control.While):
+        if isinstance(op, control.While) or op.family == "report":
             return False
         if isinstance(op, control.For):
             bounds = (op.lower, op.upper, op.step)

@@ -16,7 +16,7 @@ from tritium.backends.emit import Builder, Module, V, const, i32, i64, int_, lan
 from tritium.backends.host.layout import Waiter
 from tritium.ir.core import Function, Op, Value
 from tritium.ir.dtypes import Type
-from tritium.ops import atomic, control, create, dot, memory, program, rearrange
+from tritium.ops import atomic, control, create, dot, memory, program, rearrange, report
 
 from .atomics import AtomicWriter
 from .dots import DotWriter
@@ -31,6 +31,7 @@ from .nest import GroupWriter
 from .parts import put_together
 from .plan import BlockPlan, Group, Planner
 from .points import Points
+from .reports import ReportWriter
 from .sinks import Sink, SinkKind
 from .streams import last_level_cache, write_only
 from .whole import write_whole
@@ -82,8 +83,11 @@ class KernelWriter:
         self.b = Builder(self.function.entry)
         if waits(source):
             self.arena.take(Waiter.SIZE)
+        self.reports = 0
+        """How many prints and checks were written."""
+        if waits(source) or any(isinstance(op, report.Assert) for op in source.walk()):
             self.abandoned = self.function.block("abandoned")
-            """Where a program ends that waits in vain."""
+            """Where a program ends that waits in vain, or whose check fails."""
             Builder(self.abandoned).ret()
 
     # The entry.
@@ -261,6 +265,8 @@ class KernelWriter:
             AtomicWriter(self, op).write()
         elif isinstance(op, (rearrange.Cat, rearrange.Update)):
             self.buffers[op.result] = put_together(self, op)
+        elif op.family == "report":
+            ReportWriter(self, op).write()
         elif isinstance(op, control.Return):
             return
         elif op.family in WHOLE:

@@ -134,10 +134,10 @@ def _place(bound: Bound, compiled: CompiledKernel) -> int:
     """Where the code runs, as in ``layout.Fact``."""
     if not any(True for _ in bound.arrays()) and not placement.is_lasting():
         raise Unusual("no arrays, so that the device may be another one the next time")
+    if not compiled.code.plain or (bound.device != CPU and not process().look_for_gpus()):
+        raise Unusual("a launch that needs more than arguments and a stream")
     if bound.device == CPU:
         return 0
-    if not compiled.code.plain or not process().look_for_gpus():
-        raise Unusual("a launch that needs more than arguments and a stream")
     return int(bound.device.partition(":")[2]) + 1
 
 

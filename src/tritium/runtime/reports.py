@@ -1,0 +1,95 @@
+"""What compiled code on the CPU prints, and which of its checks have failed."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tritium.diagnostics import Loc
+from tritium.ir.dtypes import from_name, int8
+from tritium.ir.types import PointerType
+from tritium.ops import report
+
+SYMBOL = b"tritium_report"
+"""Part of every object file that prints or checks."""
+
+_LOCK = threading.Lock()
+_PROBLEMS: list[Exception] = []
+"""What has gone wrong since it was last asked for."""
+
+
+@contextmanager
+def raising() -> Iterator[None]:
+    """Raises afterwards the first problem that compiled code has told meanwhile."""
+    try:
+        yield
+    finally:
+        with _LOCK:
+            problems = list(_PROBLEMS)
+            _PROBLEMS.clear()
+        if problems:
+            raise problems[0]
+
+
+@functools.lru_cache(maxsize=1024)
+def _described(text: bytes) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(text)
+    told["types"] = [from_name(name) if name else PointerType(int8) for name, _ in told["operands"]]
+    return told
+
+
+def _arrays(told: dict[str, Any], values: int) -> list[Any]:
+    from tritium.interp.memory import window
+
+    count = len(told["types"])
+    addresses = (ctypes.c_uint64 * count).from_address(values) if count else ()
+    arrays = []
+    for address, scalar, (_, shape) in zip(addresses, told["types"], told["operands"]):
+        elements = int(np.prod(shape, dtype=np.int64))
+        arrays.append(np.array(window(address, elements, scalar.numpy)).reshape(shape))
+    return arrays
+
+
+def _report(what: int, size: int, x: int, y: int, z: int, values: int) -> None:
+    try:
+        told = _described(ctypes.string_at(what, size))
+        arrays = _arrays(told, values)
+        if "message" not in told:
+            lines = report.printed((x, y, z), told["prefix"], told["hex"], told["types"], arrays)
+            sys.stdout.write(lines)
+            return
+        file, line, function = told.get("place", ("", 0, ""))
+        loc = Loc(file, line, function=function) if file else None
+        mask = arrays[1] if len(arrays) > 1 else None
+        problem: Exception | None = report.failure((x, y, z), told["message"], arrays[0], mask, loc)
+    except Exception as fault:  # noqa: BLE001 - raised by the launch
+        problem = fault
+    if problem is not None:
+        with _LOCK:
+            _PROBLEMS.append(problem)
+
+
+_CALLBACK = ctypes.CFUNCTYPE(
+    None,
+    ctypes.c_void_p,
+    ctypes.c_int64,
+    *(ctypes.c_int32 for _ in range(3)),
+    ctypes.c_void_p,
+)(_report)
+
+
+def imports(image: bytes) -> dict[str, int]:
+    """What an object file is linked with, if it prints or checks."""
+    if SYMBOL not in image:
+        return {}
+    address = ctypes.cast(_CALLBACK, ctypes.c_void_p).value
+    assert address is not None
+    return {SYMBOL.decode(): address}

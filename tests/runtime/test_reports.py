@@ -1,0 +1,144 @@
+"""Prints and checks at run time, compiled and interpreted alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritium
+import tritium.language as tl
+from tritium.diagnostics import TritiumError
+
+EXECUTORS = ["cpu", "interp"]
+
+
+def on(kernel: Any, executor: str) -> Any:
+    return kernel if executor == "cpu" else kernel.interpret
+
+
+@tritium.jit
+def prints(x, n: tl.constexpr, hex: tl.constexpr):
+    at = tl.arange(0, n)
+    value = tl.load(x + at)
+    tl.device_print("value: ", value, hex=hex)
+    tl.device_print("two", value.to(tl.int32), tl.program_id(0))
+    tl.device_print("done")
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_prints(executor: str, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.array([1.5, -2.0, 0.25], np.float32)
+    for _ in range(2):
+        on(prints, executor)[(1,)](x, n=3, hex=False)
+        assert capsys.readouterr().out.splitlines() == [
+            "pid (0, 0, 0) idx (0) value: 1.500000",
+            "pid (0, 0, 0) idx (1) value: -2.000000",
+            "pid (0, 0, 0) idx (2) value: 0.250000",
+            "pid (0, 0, 0) idx (0) two: (operand 0) 1",
+            "pid (0, 0, 0) idx (1) two: (operand 0) -2",
+            "pid (0, 0, 0) idx (2) two: (operand 0) 0",
+            "pid (0, 0, 0) idx () two: (operand 1) 0",
+            "pid (0, 0, 0) done",
+        ]
+    on(prints, executor)[(1,)](x, n=1, hex=True)
+    assert capsys.readouterr().out.splitlines()[0] == "pid (0, 0, 0) idx (0) value: 0x3fc00000"
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_every_program_prints(executor: str, capsys: pytest.CaptureFixture[str]) -> None:
+    on(prints, executor)[(50, 2)](np.ones(4, np.int8), n=4, hex=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 100 * 10
+    want = {f"pid ({x}, {y}, 0) idx (3) value: 1" for x in range(50) for y in range(2)}
+    assert want <= set(lines)
+
+
+@tritium.jit
+def checks(x, out, n: tl.constexpr):
+    at = tl.arange(0, n)
+    value = tl.load(x + n * tl.program_id(0) + at)
+    tl.device_assert(value < 100, "too large", mask=at != 1)
+    tl.store(out + n * tl.program_id(0) + at, value)
+
+
+CHECK = 'tl.device_assert(value < 100, "too large", mask=at != 1)'
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_checks(executor: str) -> None:
+    kernel = on(checks, executor)
+    options = {"debug": True} if executor == "cpu" else {}
+    x = np.arange(12, dtype=np.int32)
+    x[[1, 4]] = 1000
+    out = np.zeros_like(x)
+    kernel[(4,)](x, out, n=3, **options)
+    np.testing.assert_array_equal(out, x)
+    x[8], out[:] = 1000, 0
+    for _ in range(2):
+        with pytest.raises(TritiumError) as caught:
+            kernel[(4,)](x, out, n=3, **options)
+        assert caught.value.code == "E0703"
+        assert "(2, 0, 0), lane (2,): too large" in caught.value.message
+        assert caught.value.loc is not None
+        assert caught.value.loc.file == __file__
+        with open(__file__, encoding="utf-8") as file:
+            assert file.read().splitlines()[caught.value.loc.line - 1].strip() == CHECK
+    assert (out[6:9] == 0).all()
+    x[8] = 0
+    kernel[(4,)](x, out, n=3, **options)
+    np.testing.assert_array_equal(out, x)
+
+
+def test_compiled_kernels_check_only_for_debugging() -> None:
+    x, out = np.full(3, 1000, np.int32), np.zeros(3, np.int32)
+    checks[(1,)](x, out, n=3)
+    np.testing.assert_array_equal(out, x)
+
+
+@tritium.jit
+def asserts(x, out):
+    value = tl.load(x)
+    assert value > 0, "positive"
+    tl.store(out, value)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_assert_statements(executor: str) -> None:
+    kernel = on(asserts, executor)
+    options = {"debug": True} if executor == "cpu" else {}
+    x, out = np.zeros(1, np.float32), np.zeros(1, np.float32)
+    with pytest.raises(TritiumError, match="positive"):
+        kernel[(1,)](x, out, **options)
+    x[0] = 2
+    kernel[(1,)](x, out, **options)
+    assert out[0] == 2
+
+
+@tritium.jit
+def plain_print(x):
+    print("x", tl.load(x))
+
+
+def test_print(capsys: pytest.CaptureFixture[str]) -> None:
+    """Compiled it is ``device_print``; in eager mode it is Python's own."""
+    x = np.full(1, 5, np.int32)
+    plain_print[(1,)](x)
+    assert capsys.readouterr().out == "pid (0, 0, 0) idx () x: 5\n"
+    plain_print.interpret[(1,)](x)
+    assert capsys.readouterr().out.startswith("x ")
+
+
+@tritium.jit
+def both(x, out):
+    tl.device_print("x", x)
+    tl.static_print("at compile time", 3)
+    tl.store(out, 1)
+
+
+def test_pointers_are_printed_as_addresses(capsys: pytest.CaptureFixture[str]) -> None:
+    x, out = np.zeros(1, np.float32), np.zeros(1, np.int32)
+    for executor in EXECUTORS:
+        on(both, executor)[(1,)](x, out)
+        assert f"idx () x: {x.ctypes.data:#018x}\n" in capsys.readouterr().out
