@@ -387,3 +387,35 @@ def test_variables_named_as_labels() -> None:
     labels = ["entry", "start", "fast", "generic", "join", "body", "then", "odd", "masked", "trip"]
     labels += ["arguments", "first", "last", "scratch_memory", "iv", "done", "program", "kernel"]
     agree(named(labels), x_ptr=np.zeros(20, np.int32), trips=4, BLOCK=20)
+
+
+@jit
+def int8_product(x_ptr, y_ptr, out_ptr, start, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    row = tl.arange(0, M)[:, None]
+    column = tl.arange(0, N)[None, :]
+    a = tl.load(x_ptr + row * K + tl.arange(0, K)[None, :])
+    b = tl.load(y_ptr + tl.arange(0, K)[:, None] * N + column)
+    acc = tl.full((M, N), 0, tl.int32) + start
+    tl.store(out_ptr + row * N + column, tl.dot(a, b, acc))
+    # The operand as int8 again: sums that wrap.
+    tl.store(out_ptr + M * N + row * K + tl.arange(0, K)[None, :], a + a)
+    tl.store(out_ptr + M * N + M * K + row * N + column, tl.dot(a, b))
+
+
+@pytest.mark.parametrize("K", [1, 17, 1023, 1024, 1025, 2100])
+@pytest.mark.parametrize("extreme", [False, True])
+def test_products_of_int8_are_exact_at_any_depth(K: int, extreme: bool) -> None:
+    M, N = 9, 37
+    random = np.random.default_rng(K)
+    x, y = (random.integers(-128, 128, shape).astype(np.int8) for shape in ((M, K), (K, N)))
+    if extreme:
+        x[:], y[:] = -128, -128
+        x[-1], y[:, -1] = 127, 127
+    out = np.zeros(2 * M * N + M * K, np.int32)
+    exact = x.astype(np.int64) @ y.astype(np.int64)
+    kernel = {"x_ptr": x, "y_ptr": y, "out_ptr": out, "start": 2**31 - 5, "M": M, "N": N, "K": K}
+    result, _ = agree(int8_product, **kernel)
+    got = result["out_ptr"]
+    np.testing.assert_array_equal(got[: M * N], (exact + 2**31 - 5).astype(np.int32).ravel())
+    np.testing.assert_array_equal(got[M * N : -M * N], (x + x).ravel())
+    np.testing.assert_array_equal(got[-M * N :], exact.astype(np.int32).ravel())

@@ -1,9 +1,12 @@
 """Matrix products: register-blocked micro-kernels over operands in scratch.
 
-Both operands are stored row by row in the type the product is computed in. C is walked in blocks of
-``ROWS`` rows by two vectors; a block's accumulators stay in registers over the whole K extent, A's
-elements are broadcast, B's rows are loaded as vectors. In fp32, 8 by 32 on AVX-512 and 6 by 16 on
-AVX2 run at the machine's peak.
+Both operands are stored row by row, as a rule in the type the product is computed in. C is walked
+in blocks of ``ROWS`` rows by two vectors; a block's accumulators stay in registers over the whole K
+extent, A's elements are broadcast, B's rows are loaded as vectors. In fp32, 8 by 32 on AVX-512 and
+6 by 16 on AVX2 run at the machine's peak.
+
+Products of int8 are computed in fp32 as well, as long as that is exact: few processors multiply
+32-bit integers as fast.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING
 from tritium.backends.common.rules import register_type
 from tritium.backends.emit import Builder, V, const, i64, zero
 from tritium.ir.core import Value
-from tritium.ir.dtypes import DType, Type
+from tritium.ir.dtypes import DType, Type, int8, int32
 from tritium.ops import dot
 
 from .index import Index, Point
@@ -24,6 +27,10 @@ from .points import Points
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter
+
+
+EXACT_DEPTH = 1024
+"""The most products of two int8, each at most 2^14 in size, whose sums fp32 holds: 2^24."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,9 @@ class DotWriter:
         self.result = result
         computed = widened(op.a.scalar)
         assert isinstance(computed, DType)
-        self.type = computed
+        self.total = int32 if op.a.scalar is int8 else computed
+        self.exact = op.a.scalar is int8 and op.a.shape[-1] <= EXACT_DEPTH
+        self.type = computed if self.exact else self.total
         self.mark = kernel.arena.top
         self.a = self._operand(op.a)
         self.b_operand = self._operand(op.b)
@@ -69,8 +78,8 @@ class DotWriter:
         kernel = self.kernel
         target = self.result
         shape = self.op.result.shape
-        if self.result.scalar is not self.type:
-            target = Buffer(self._scratch(shape, self.size), self.type, row_major(shape))
+        if self.result.scalar is not self.total:
+            target = Buffer(self._scratch(shape, self.size), self.total, row_major(shape))
         fresh = self.op.acc is None
         if self.op.acc is not None:
             source = kernel.buffers[self.op.acc]
@@ -78,7 +87,7 @@ class DotWriter:
                 self._copy(source, self.op.acc.scalar, target, shape)
         self._batches(target, fresh)
         if target is not self.result:
-            self._copy(target, self.type, self.result, shape)
+            self._copy(target, self.total, self.result, shape)
         kernel.arena.release(self.mark)
 
     def _scratch(self, shape: tuple[int, ...], size: int) -> V:
@@ -156,7 +165,9 @@ class DotWriter:
         cells = [(r, n) for r in range(rows) for n in range(len(widths))]
         addresses = {(r, n): b.gep(c, (r * self.columns + starts[n]) * self.size) for r, n in cells}
         first = [
-            zero(types[n]) if fresh else b.load(types[n], addresses[r, n], align=self.size)
+            zero(types[n])
+            if fresh or self.exact
+            else b.load(types[n], addresses[r, n], align=self.size)
             for r, n in cells
         ]
         loop = b.loop_open(const(i64, 0), const(i64, self.depth), 1, carried=first, name="k")
@@ -182,7 +193,15 @@ class DotWriter:
         )
         loop.close(b)
         for cell, total in zip(cells, loop.results, strict=True):
+            if self.exact:
+                total = self._whole(b, total, None if fresh else addresses[cell], widths[cell[1]])
             b.store(total, addresses[cell], align=self.size)
+
+    def _whole(self, b: Builder, total: V, old: V | None, width: int) -> V:
+        """A sum in fp32 that is an integer, as one, added to what lies at ``old``."""
+        type_ = register_type(self.total, width)
+        whole = b.fptosi(total, type_)
+        return whole if old is None else b.add(b.load(type_, old, align=self.size), whole)
 
     def _step(self, b: Builder, x: V, y: V, total: V) -> V:
         if not self.type.is_floating():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tritium.backends.emit import V
-from tritium.ir.dtypes import DType, Type, float32, int32
+from tritium.ir.dtypes import DType, Type, float32, int8
 
 ALIGNMENT = 64
 
@@ -53,10 +53,7 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def widened(scalar: Type) -> Type:
-    """The type a dot computes in, which its operands are stored in: exact, and never narrower."""
-    if isinstance(scalar, DType):
-        if scalar.is_floating() and scalar.bits < 32:
-            return float32
-        if scalar.is_int() and scalar.bits < 32:
-            return int32
+    """The type that a dot's operands are stored in, which it computes in if that is exact."""
+    if scalar is int8 or (isinstance(scalar, DType) and scalar.is_floating() and scalar.bits < 32):
+        return float32
     return scalar
