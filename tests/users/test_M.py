@@ -510,3 +510,99 @@ def test_m34_dead_branches_change_nothing(executor: str, opaque: tuple[int, int]
         args = (out, x, np.array(opaque, np.int32), np.zeros(1, np.float32), 100)
         launch(executor, m34_kernel, (1,), *args, MUTATED=mutated)
     np.testing.assert_array_equal(outs[0], outs[1])
+
+
+@tritium.jit
+def m28_join_kernel(out_ptr, x_ptr, N: tl.constexpr):
+    offs = tl.arange(0, N)
+    a = tl.load(x_ptr + offs)
+    b = tl.load(x_ptr + N + offs)
+    c = tl.load(x_ptr + 2 * N + offs)
+    d = tl.load(x_ptr + 3 * N + offs)
+    joined = tl.join(tl.join(a, b), tl.join(c, d)).reshape(4 * N)
+    tl.store(out_ptr + tl.arange(0, 4 * N), joined)
+
+
+@everywhere
+def test_m28_joined_tiles_keep_their_order(executor: str) -> None:
+    x = RANDOM.integers(0, 100, (4, 32)).astype(np.int32)
+    out = np.zeros(128, np.int32)
+    launch(executor, m28_join_kernel, (1,), out, x, N=32)
+    a, b, c, d = x
+    want = np.stack([np.stack([a, b], -1), np.stack([c, d], -1)], -1).ravel()
+    np.testing.assert_array_equal(out, want)
+
+
+@tritium.jit
+def m29_kernel(memory_ptr, old_ptr, x_ptr, compared_ptr, N: tl.constexpr, NAME: tl.constexpr):
+    offs = tl.arange(0, N)
+    x = tl.load(x_ptr + offs)
+    places = memory_ptr + offs % 3
+    mask = offs != 5
+    if NAME == "add":
+        old = tl.atomic_add(places, x, mask=mask)
+        last = tl.atomic_add(memory_ptr + 3, tl.load(x_ptr))
+    elif NAME == "max":
+        old = tl.atomic_max(places, x, mask=mask)
+        last = tl.atomic_max(memory_ptr + 3, tl.load(x_ptr))
+    elif NAME == "min":
+        old = tl.atomic_min(places, x, mask=mask)
+        last = tl.atomic_min(memory_ptr + 3, tl.load(x_ptr))
+    elif NAME == "xchg":
+        old = tl.atomic_xchg(places, x, mask=mask)
+        last = tl.atomic_xchg(memory_ptr + 3, tl.load(x_ptr))
+    else:
+        old = tl.atomic_cas(places, tl.load(compared_ptr + offs), x)
+        last = tl.atomic_cas(memory_ptr + 3, tl.load(compared_ptr), tl.load(x_ptr))
+    tl.store(old_ptr + offs, old, mask=mask | (NAME == "cas"))
+    tl.store(old_ptr + N, last)
+
+
+UPDATES = {"add": lambda m, x: m + x, "max": max, "min": min, "xchg": lambda m, x: x}
+TYPES = [
+    *(np.int32, np.int64, np.uint32),
+    *(np.float16, ml_dtypes.bfloat16, np.float32, np.float64),
+]
+
+
+@pytest.mark.parametrize("executor", ["interp", "cpu"])
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
+@pytest.mark.parametrize("name", [*UPDATES, "cas"])
+def test_m29_atomics_of_every_type(executor: str, dtype: Any, name: str) -> None:
+    N = 32
+    x, compared = RANDOM.integers(0, 4, (2, N)).astype(dtype)
+    memory = np.array([1, 2, 3, 1], dtype)
+    old = np.zeros(N + 1, dtype)
+    want, want_old = memory.copy(), old.copy()
+    for lane in range(N + 1):
+        place, source = (3, 0) if lane == N else (lane % 3, lane)
+        before = want[place]
+        if name == "cas":
+            after = x[source] if before == compared[source] else before
+        elif lane == 5:
+            continue
+        else:
+            after = UPDATES[name](before, x[source])
+        want_old[lane], want[place] = before, after
+    launch(executor, m29_kernel, (1,), memory, old, x, compared, N=N, NAME=name)
+    np.testing.assert_array_equal(memory, want)
+    np.testing.assert_array_equal(old, want_old)
+
+
+@tritium.jit
+def m10_built_in_kernel(values_ptr, indices_ptr, x_ptr, N: tl.constexpr, K: tl.constexpr):
+    values, indices = tl.topk(tl.load(x_ptr + tl.arange(0, N)), K, return_indices=True)
+    tl.store(values_ptr + tl.arange(0, K), values)
+    tl.store(indices_ptr + tl.arange(0, K), indices)
+
+
+@pytest.mark.parametrize("executor", ["interp", "cpu"])
+def test_m10_top_k_with_infinities_and_nan(executor: str) -> None:
+    x = RANDOM.permutation(128).astype(np.float32)
+    x[[3, 50, 51, 127]] = np.inf
+    x[[60, 9]] = np.nan
+    values, indices = np.zeros(16, np.float32), np.zeros(16, np.int32)
+    launch(executor, m10_built_in_kernel, (1,), values, indices, x, N=128, K=16)
+    rest = np.argsort(-np.where(np.isfinite(x), x, -1), kind="stable")[:10]
+    assert indices.tolist() == [9, 60, 3, 50, 51, 127, *rest]
+    np.testing.assert_array_equal(values, x[indices])
