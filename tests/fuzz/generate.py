@@ -387,6 +387,28 @@ class Generator:
         first = self.pick(divisors)
         return self.pick(((total,), (first, total // first), (total // first, first)))
 
+    def along(self) -> Tile | None:
+        """A scan or a sort: a tile of the same shape, what goes before each element or in order."""
+        tiles = [t for t in self.tiles if t.shape]
+        if not tiles:
+            return None
+        tile = self.pick(tiles)
+        axis = self.pick(range(len(tile.shape)))
+        kind = self.pick(("cumsum", "cumsum", "cumprod", "sort", "argsort"))
+        if kind.startswith("cum"):
+            dtype = SUMS.get(tile.dtype, tile.dtype)
+            options = f", reverse={self.chance(0.5)}, exclusive={self.chance(0.5)}"
+        else:
+            dtype = "int32" if kind == "argsort" else tile.dtype
+            options = f", descending={self.chance(0.5)}"
+        text = f"tl.{kind}({tile.name}, {axis}{options})"
+        if self.chance(0.5):
+            text, dtype = f"{text}.to(tl.{tile.dtype})", tile.dtype
+        self.features.add(f"{kind} {'inner' if axis == len(tile.shape) - 1 else 'outer'}")
+        made = Tile(self.fresh("t"), dtype, tile.shape)
+        self.line(f"{made.name} = {text}")
+        return self.define(made)
+
     def reduce(self) -> Tile | None:
         tiles = [t for t in self.tiles if t.shape]
         if not tiles:
@@ -436,6 +458,25 @@ class Generator:
         self.define(made)
         self.line(f"tl.store({name} + (pid * {span} + {shift} + {p}), {made.name})")
         self.features.add("in place")
+
+    def turns(self) -> None:
+        """An atomic operation on an output; lanes share elements where there are fewer of these."""
+        outputs = [each for each in self.outputs if each[1] != "int1"]
+        if not outputs:
+            return
+        name, dtype, span = self.pick(outputs)
+        extent = self.pick(EXTENTS)
+        p, value = self.fresh("p"), self.pointwise((extent,), dtype)
+        self.line(f"{p} = tl.arange(0, {extent})")
+        kinds = ["add", "max", "min", "xchg"] + ["and", "or", "xor"] * (dtype in INTS)
+        mask = f", mask={self.mask((extent,))}" if self.chance(0.4) else ""
+        made = Tile(self.fresh("t"), dtype, (extent,))
+        kind = self.pick(kinds)
+        self.line(
+            f"{made.name} = tl.atomic_{kind}({name} + (pid * {span} + {p} % {span}), {value}{mask})"
+        )
+        self.define(made)
+        self.features.add("atomic")
 
     # Control flow.
 
@@ -522,7 +563,9 @@ class Generator:
         elif kind < 0.1:
             self.dot()
         else:
-            self.pick((self.compute, self.compute, self.compute, self.rearrange, self.reduce))()
+            self.pick(
+                (self.compute, self.compute, self.compute, self.rearrange, self.reduce, self.along)
+            )()
 
     def run(self) -> Program:
         for _ in range(self.pick((1, 1, 2))):
@@ -539,7 +582,7 @@ class Generator:
                 self.branch()
             else:
                 self.store()
-                self.in_place()
+                self.pick((self.in_place, self.turns))()
         self.store()
         if self.chance(0.04):
             self.line(f"if pid == {self.scalar(1)}:")

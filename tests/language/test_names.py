@@ -10,8 +10,7 @@ import tritium.language as tl
 from tritium.diagnostics import TritiumError
 from tritium.ir.dtypes import ALL, DType
 from tritium.ops.emit import METHODS, SURFACE
-from tritium.ops.later import LATER, METHODS_LATER
-from tritium.ops.spec import given
+from tritium.ops.later import LATER
 
 TRITON = """
     PropagateNan TRITON_MAX_TENSOR_NUMEL abs advance arange argmax argmin associative_scan
@@ -70,7 +69,7 @@ def test_types_are_the_ir_s_own() -> None:
 
 
 def test_names_that_triton_lacks_too_are_not_there() -> None:
-    for name in ("bool", "uint", "item", "any", "all", "mean", "nan", "inf", "libdevice"):
+    for name in ("bool", "uint", "item", "mean", "nan", "inf", "libdevice"):
         assert not hasattr(tl, name)
 
 
@@ -80,14 +79,6 @@ def test_a_name_of_a_later_version_says_so(name: str) -> None:
         SURFACE[name](1, 2, mask=None)
     assert caught.value.code == "E0121"
     assert f"tl.{name} " in caught.value.message
-
-
-@pytest.mark.parametrize("name", sorted(METHODS_LATER))
-def test_a_method_of_a_later_version_says_so(name: str) -> None:
-    assert name in METHODS
-    with eager(), pytest.raises(TritiumError) as caught:
-        getattr(given(tl.int32, 4), name)(1)
-    assert caught.value.code == "E0121"
 
 
 def test_outside_of_a_kernel_functions_say_so() -> None:

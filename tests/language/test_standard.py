@@ -47,6 +47,28 @@ def test_zeros(dtype: tl.dtype) -> None:
 
 
 @jit
+def votes_kernel(out, x, M: tl.constexpr, N: tl.constexpr):
+    a = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    columns = tl.arange(0, N)
+    tl.store(out + columns, tl.any(a, 0))
+    tl.store(out + N + columns, a.all(0))
+    tl.store(out + 2 * N + columns, tl.count(a, axis=0))
+    tl.store(out + 3 * N, tl.any(a) + 2 * tl.all(a, None).to(tl.int32) + 4 * tl.count(a == 0))
+    tl.static_assert(tl.any(a, 0).dtype == tl.int1)
+    tl.static_assert(tl.count(a, 0, keep_dims=True).dtype == tl.int32)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.bool_], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (80, 3)], ids=str)
+def test_votes(shape: tuple[int, int], dtype: type) -> None:
+    x = (np.random.default_rng(shape).random(shape) < 0.8).astype(dtype)
+    wanted = [*(x != 0).any(0), *(x != 0).all(0), *np.count_nonzero(x, 0)]
+    wanted.append(x.any() + 2 * int(x.all()) + 4 * np.count_nonzero(x == 0))
+    size = 3 * shape[1] + 1
+    assert results(votes_kernel, x, *shape, size=size) == [int(each) for each in wanted]
+
+
+@jit
 def softmax_kernel(out, x, M: tl.constexpr, N: tl.constexpr, dim: tl.constexpr):
     place = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
     tl.store(out + place, tl.softmax(tl.load(x + place), dim))

@@ -369,6 +369,30 @@ def sort(case: Case, keys: Array, *others: Array) -> Results:
     return tuple(made)
 
 
+# ---- histograms and maps -------------------------------------------------------------------------
+
+
+def histogram(case: Case, x: Array, mask: Array | None = None) -> Results:
+    counts = [0] * case.attributes["bins"]
+    chosen = [True] * x.size if mask is None else mask.ravel().tolist()
+    for value, taken in zip(x.ravel().tolist(), chosen, strict=True):
+        if taken and 0 <= value < len(counts):
+            counts[int(value)] += 1
+    return (np.array(counts, np.int32),)
+
+
+def map_elementwise(case: Case, x: Array, y: Array | None = None) -> Results:
+    dtype = case.samples()[0].type.scalar
+    kind, numbers = case.label.split()[0], values(x, dtype)
+    if kind == "swap":
+        made = [numbers[place ^ 1] for place in range(len(numbers))]
+        return (from_numbers(made, x.shape, dtype),)
+    pair = {"add": pair_rule("arith.add", dtype), "greater": lambda a, b: b if a < b else a}[kind]
+    assert y is not None
+    made = [pair(a, b) for a, b in zip(numbers, values(y, dtype))]
+    return (from_numbers(made, x.shape, dtype),)
+
+
 # ---- dot -----------------------------------------------------------------------------------------
 
 
@@ -425,6 +449,8 @@ TILE_ORACLES: dict[str, TileOracle] = {
     "reduce.min": functools.partial(reduction, "arith.minimum"),
     "reduce.reduce": reduce_region,
     "scan.scan": scan,
+    "bins.histogram": histogram,
+    "map.elementwise": map_elementwise,
     "sort.sort": sort,
     "dot.dot": dot,
 }

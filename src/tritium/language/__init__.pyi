@@ -53,6 +53,12 @@ class tensor(Tile):
     def advance(self, offsets: Any) -> Any:
         """A block pointer whose offsets are larger by ``offsets``, one integer for each axis."""
 
+    def all(self, axis: Any = None, keep_dims: Any = False) -> Any:
+        """Whether no element along ``axis`` is 0, of all elements where it is None: int1."""
+
+    def any(self, axis: Any = None, keep_dims: Any = False) -> Any:
+        """Whether an element along ``axis`` isn't 0, of all elements where it is None: int1."""
+
     def argmax(self, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> tensor:
         """The int32 index of the largest element along ``axis``, as ``max`` gives it."""
 
@@ -125,6 +131,9 @@ class tensor(Tile):
     def cos(self) -> tensor:
         """The cosine of fp32 or fp64, in radians. Raises E0204 for other types."""
 
+    def count(self, axis: Any = None, keep_dims: Any = False) -> Any:
+        """How many elements along ``axis`` aren't 0, of all elements where it is None: int32."""
+
     def cumprod(
         self,
         axis: Any = 0,
@@ -168,8 +177,10 @@ class tensor(Tile):
     def gather(self, index: Any, axis: Any) -> tensor:
         """Elements of ``src`` at the places along ``axis`` that the integers ``index`` give."""
 
-    def histogram(self, *args: Any, **kwargs: Any) -> Any:
-        """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+    def histogram(self, num_bins: Any, mask: Any = None) -> tensor:
+        """How many elements of ``input``, integers of any shape, have each value 0 to
+        ``num_bins`` - 1.
+        """
 
     def item(self) -> tensor:
         """The only element of ``input``, as a scalar. Raises E0206 where there are more."""
@@ -324,6 +335,12 @@ def advance(base: Any, offsets: Any) -> Any:
     Raises E0204 for anything but a block pointer or a tuple of scalar integers, E0206 for another
     number of them.
     """
+
+def all(input: Any, axis: Any = None, keep_dims: Any = False) -> Any:
+    """Whether no element along ``axis`` is 0, of all elements where it is None: int1."""
+
+def any(input: Any, axis: Any = None, keep_dims: Any = False) -> Any:
+    """Whether an element along ``axis`` isn't 0, of all elements where it is None: int1."""
 
 def arange(start: Any, end: Any) -> tensor:
     """The int32 vector start, start + 1, ..., end - 1, of any length from 1.
@@ -603,6 +620,9 @@ def clamp(x: Any, min: Any, max: Any, propagate_nan: Any = PropagateNan.NONE) ->
 def cos(x: Any) -> tensor:
     """The cosine of fp32 or fp64, in radians. Raises E0204 for other types."""
 
+def count(input: Any, axis: Any = None, keep_dims: Any = False) -> Any:
+    """How many elements along ``axis`` aren't 0, of all elements where it is None: int32."""
+
 def cumprod(
     input: Any,
     axis: Any = 0,
@@ -744,8 +764,14 @@ def gather(src: Any, index: Any, axis: Any) -> tensor:
     for places that are no integers, E0206 for extents that differ, E0207 for an axis out of range.
     """
 
-def histogram(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+def histogram(input: Any, num_bins: Any, mask: Any = None) -> tensor:
+    """How many elements of ``input``, integers of any shape, have each value 0 to ``num_bins`` - 1.
+
+    An int32 tile of ``num_bins`` counts, any number of them. Values out of range are left out, as
+    are elements where ``mask``, an int1 tile of the same shape or a scalar, is false.
+
+    Raises E0204 for floats, scalars and other masks, E0206 for a number of bins that no tile has.
+    """
 
 def inline_asm_elementwise(*args: Any, **kwargs: Any) -> Any:
     """Not supported yet: calls of foreign code come with a later version. Raises E0121."""
@@ -843,8 +869,18 @@ def make_tensor_descriptor(
     integers, E0606 for another padding, E0206 for everything else.
     """
 
-def map_elementwise(*args: Any, **kwargs: Any) -> Any:
-    """Not supported yet: scans, sorting and maps come with a later version. Raises E0121."""
+def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
+    """``scalar_fn``, a kernel function of scalars, on each element of the tiles ``args``.
+
+    The tiles are broadcast together. Unlike a tile's operations the function may branch and loop by
+    the element's value; it doesn't access memory. It returns one value, or a tuple of them: the
+    result is a tile, or a tuple of tiles. With ``pack`` it takes that many elements of each tile at
+    once, those of the first tile first, and returns as many values of each result. In eager mode it
+    is called twice for the first elements.
+
+    Raises E0204 for scalars, E0202 for shapes that don't fit, E0206 where ``pack`` doesn't divide
+    the number of elements, or for a function that returns something else or accesses memory.
+    """
 
 def max(
     input: Any,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tritium.ir.dtypes import int32
 from tritium.ops.arith import fdiv, maximum, minimum
 from tritium.ops.atomic import atomic_load
 from tritium.ops.callable import DeviceFunction, composite, constexpr_function
@@ -102,6 +103,24 @@ def reduce_or(input, axis: constexpr, keep_dims: constexpr | bool = False):
     return reduce(input, axis, _or_combine, keep_dims=keep_dims)
 
 
+@publish(method=True)
+def any(input, axis: constexpr | None = None, keep_dims: constexpr | bool = False):
+    """Whether an element along ``axis`` isn't 0, of all elements where it is None: int1."""
+    return reduce(input != 0, axis, _or_combine, keep_dims=keep_dims)
+
+
+@publish(method=True)
+def all(input, axis: constexpr | None = None, keep_dims: constexpr | bool = False):
+    """Whether no element along ``axis`` is 0, of all elements where it is None: int1."""
+    return reduce(input != 0, axis, _and_combine, keep_dims=keep_dims)
+
+
+@publish(method=True)
+def count(input, axis: constexpr | None = None, keep_dims: constexpr | bool = False):
+    """How many elements along ``axis`` aren't 0, of all elements where it is None: int32."""
+    return sum((input != 0).to(int32), axis, keep_dims)
+
+
 @publish()
 def swizzle2d(i, j, size_i, size_j, size_g):
     """The row and column of step ``i * size_j + j`` when groups of rows are walked by columns.
@@ -133,6 +152,12 @@ def _xor_combine(a, b):
 def _or_combine(a, b):
     """``a | b``."""
     return a | b
+
+
+@composite
+def _and_combine(a, b):
+    """``a & b``."""
+    return a & b
 
 
 @composite

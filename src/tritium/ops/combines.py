@@ -13,7 +13,7 @@ from tritium.ir.dtypes import DType, Type, float32, int32
 
 from .arith import Add, Div, Maximum, Mul, Sub
 from .compare import Eq, Lt
-from .control import Yield
+from .control import If, Yield
 from .create import Constant
 from .logic import And, Or
 from .select import Where
@@ -82,3 +82,23 @@ def welford_region() -> Region:
         return [mean, emit(Add, x=emit(Add, x=m1, y=m2), y=square), weight]
 
     return _region([float32, float32, float32], build)
+
+
+def swap_region(dtype: DType) -> Region:
+    """``return b, a``"""
+    block = Block([dtype, dtype])
+    block.append(Yield(values=(block.args[1], block.args[0])))
+    return Region(block)
+
+
+def branch_region(dtype: DType) -> Region:
+    """``if a < b: return b`` and ``a`` otherwise, by a branch."""
+
+    def build(emit: Emit, a: Value, b: Value) -> list[Value]:
+        ways = [Region(Block([])) for _ in range(2)]
+        for way, value in zip(ways, (b, a)):
+            way.block.append(Yield(values=(value,)))
+        below = emit(Lt, x=a, y=b)
+        return [emit(If, condition=below, then=ways[0], otherwise=ways[1])]
+
+    return _region([dtype], build)

@@ -10,22 +10,10 @@ from tritium.diagnostics import error
 from .emit import surface
 
 LATER: dict[str, tuple[str, ...]] = {
-    "scans, sorting and maps": (
-        "histogram",
-        "map_elementwise",
-    ),
     "calls of foreign code": ("inline_asm_elementwise",),
     "scaled products": ("dot_scaled",),
 }
 """Names by the group they come with."""
-
-METHODS_LATER = frozenset(
-    name
-    for group in ("scans, sorting and maps",)
-    for name in LATER[group]
-    if name not in ("bitonic_merge", "map_elementwise", "topk")
-)
-"""Those that are also methods of tiles."""
 
 
 def unsupported(name: str, group: str) -> Callable[..., Any]:
@@ -43,4 +31,4 @@ def unsupported(name: str, group: str) -> Callable[..., Any]:
 for _group, _names in LATER.items():
     for _name in _names:
         _later = unsupported(f"tl.{_name}", _group)
-        surface(name=_name, method=_name in METHODS_LATER)(_later)
+        surface(name=_name)(_later)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from tritium.ir.core import REGISTRY
 from tritium.ops import (
     atomic,
+    bins,
     control,
     create,
     dot,
     hints,
+    map,
     memory,
     program,
     rearrange,
@@ -21,10 +23,12 @@ from tritium.ops import (
 
 _MODULES = (
     atomic,
+    bins,
     control,
     create,
     dot,
     hints,
+    map,
     memory,
     program,
     rearrange,

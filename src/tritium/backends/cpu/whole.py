@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from tritium.diagnostics import InternalError
 from tritium.ir.core import Op
-from tritium.ops import scan, sort
+from tritium.ops import bins, map, scan, sort
 
+from .bins import write_histogram
+from .maps import write_map
 from .scans import ScanWriter
 from .sorts import SortWriter
 
@@ -22,6 +24,10 @@ def write_whole(kernel: KernelWriter, op: Op) -> None:
     mark = kernel.arena.top
     if isinstance(op, scan.Scan):
         ScanWriter(kernel, op, [*results.values()]).write()
+    elif isinstance(op, bins.Histogram):
+        write_histogram(kernel, op, *results.values())
+    elif isinstance(op, map.MapElementwise):
+        write_map(kernel, op, [*results.values()])
     elif isinstance(op, sort.Sort):
         SortWriter(kernel, op, [*results.values()]).write()
     else:
