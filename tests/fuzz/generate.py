@@ -381,6 +381,54 @@ class Generator:
         self.line(f"{made.name} = {text}")
         return self.define(made)
 
+    def part(self) -> Tile | None:
+        """A slice, a row, a tile with a part replaced, joined tiles, or one that is moved."""
+        tiles = [t for t in self.tiles if t.shape]
+        if not tiles:
+            return None
+        tile = self.pick(tiles)
+        axis = self.pick(range(len(tile.shape)))
+        n = tile.shape[axis]
+        start, step = self.random.randrange(n), self.pick((1, 1, 1, 2, -1, -3))
+        stop = self.random.randint(start + 1, n) if step > 0 else None
+        taken = len(range(n)[start:stop:step])
+        index = f"{':, ' * axis}{start}:{'' if stop is None else stop}:{step}"
+        shape = (*tile.shape[:axis], taken, *tile.shape[axis + 1 :])
+        kinds = ["slice", "slice", "roll", "shift", "flip", "set", "gather"]
+        kinds += ["row"] if len(tile.shape) > 1 else []
+        kinds += ["cat", "interleave"] if 2 * math.prod(tile.shape) <= MOST_ELEMENTS else []
+        kind = self.pick(kinds)
+        x, by = tile.name, self.scalar(self.random.randint(-n - 1, n + 1))
+        same = self.pick([t for t in tiles if t.shape == tile.shape and t.dtype == tile.dtype])
+        if kind == "slice":
+            text = f"{x}[{index}]"
+        elif kind == "row":
+            text = f"{x}[{':, ' * axis}{self.scalar(start)}]"
+            shape = tile.shape[:axis] + tile.shape[axis + 1 :]
+        elif kind == "set":
+            ends = f"{'slice(None, None), ' * axis}slice({start}, {stop}, {step})"
+            text = f"tl.set({x}, ({ends},), {x}[{index}] + {x}[{index}])"
+        elif kind == "gather":
+            places = f"({self.positions(tile.shape, axis, plain=True)[0]} * 3 + {by})"
+            text = f"tl.gather({x}, tl.broadcast_to({places}, {tile.shape}), {axis})"
+        elif kind in ("roll", "shift"):
+            fill = ", 1" if kind == "shift" else ""
+            text = f"tl.{kind}({x}, {by}{fill}, dim={axis})"
+        elif kind == "flip":
+            text = f"{x}.flip({axis})"
+        elif kind == "cat":
+            text = f"tl.cat({x}, {same.name}, dim={axis})"
+        else:
+            text = f"tl.interleave({x}, {same.name})"
+            axis = len(tile.shape) - 1
+        if kind not in ("slice", "row"):
+            twice = 2 if kind in ("cat", "interleave") else 1
+            shape = (*tile.shape[:axis], twice * tile.shape[axis], *tile.shape[axis + 1 :])
+        self.features.add(kind)
+        made = Tile(self.fresh("t"), tile.dtype, shape)
+        self.line(f"{made.name} = {text}")
+        return self.define(made)
+
     def other_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         total = int(np.prod(shape))
         divisors = [d for d in range(1, total + 1) if total % d == 0]
@@ -562,6 +610,8 @@ class Generator:
             self.gather()
         elif kind < 0.1:
             self.dot()
+        elif kind < 0.2:
+            self.part()
         else:
             self.pick(
                 (self.compute, self.compute, self.compute, self.rearrange, self.reduce, self.along)

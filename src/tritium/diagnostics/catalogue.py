@@ -119,7 +119,12 @@ def _operations() -> None:
     )
     define("E0206", Kind.VALUE, "{op}: {text}", "{hint}")
     define("E0207", Kind.VALUE, "{op}: axis {axis} is out of range for the shape {shape}")
-    define("E0208", Kind.VALUE, "unsupported tile index {index}", "use None for a new axis, or :")
+    define(
+        "E0208",
+        Kind.VALUE,
+        "unsupported tile index {index}",
+        "use an integer, a slice, or None for a new axis; tl.gather takes a tile of places",
+    )
     define(
         "E0209",
         Kind.VALUE,
