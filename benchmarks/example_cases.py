@@ -296,6 +296,14 @@ def prefix_sum(module: Any, random: Any, torch: Any) -> list[Timed]:
 
 
 @example
+def histogram(module: Any, random: Any, torch: Any) -> list[Timed]:
+    x = random.random(4_000_000, dtype=np.float32)
+    (t,) = tensors(torch, x)
+    peer = beside(torch, lambda: torch.histc(t, 100, 0, 1))
+    return [Timed("", lambda: module.histogram(x, 100), peer)]
+
+
+@example
 def topk(module: Any, random: Any, torch: Any) -> list[Timed]:
     x = normal(random, 1000, 1000)
     (t,) = tensors(torch, x)
