@@ -227,6 +227,33 @@ def test_poll(executor: str) -> None:
 
 
 @tritium.jit
+def takes(counter, out, n):
+    """A loop over pieces of work: nobody is waited for."""
+    done = 0
+    while done < n:
+        tl.store(out + tl.atomic_add(counter, 1), 1)
+        done += 1
+
+
+@tritium.jit
+def takes_to_the_end(counter, out, n):
+    piece = tl.atomic_add(counter, 1)
+    while piece < n:
+        tl.store(out + piece, 1)
+        piece = tl.atomic_add(counter, 1)
+
+
+def test_which_loops_wait() -> None:
+    counter, out = np.zeros(1, np.int32), np.zeros(10_000, np.int32)
+    compiled = takes.warmup(counter, out, 10, grid=(1,))
+    assert not compiled.code.version(True).kernel.waits
+    compiled = takes_to_the_end.warmup(counter, out, 10, grid=(1,))
+    assert compiled.code.version(True).kernel.waits
+    takes_to_the_end[(8,)](counter, out, 10_000)
+    assert out.all()
+
+
+@tritium.jit
 def never(lock, out):
     while tl.atomic_cas(lock, 0, 1) == 1:
         pass

@@ -97,11 +97,11 @@ def _sources(values: Iterable[Value]) -> set[Value]:
         value = pending.pop()
         if value not in found:
             found.add(value)
-            pending.extend(_read_for(value))
+            pending.extend(made_from(value))
     return found
 
 
-def _read_for(value: Value) -> Iterator[Value]:
+def made_from(value: Value) -> Iterator[Value]:
     """The values that one value may be made from directly."""
     owner = value.owner
     if isinstance(owner, Block):
