@@ -52,29 +52,40 @@ class Scan(Op):
     def infer(self) -> tuple[Type, ...]:
         if not self.inputs or not self.inputs[0].shape:
             got = self.inputs[0].type if self.inputs else "nothing"
-            raise error("E0204", op="scan", expected="a tile", got=got, hint="", argument="input")
+            raise error(
+                "E0204",
+                op="associative_scan",
+                expected="a tile",
+                got=got,
+                hint="",
+                argument="input",
+            )
         shape = self.inputs[0].shape
         for each in self.inputs[1:]:
             if each.shape != shape:
                 raise error(
                     "E0206",
-                    op="scan",
+                    op="associative_scan",
                     text=f"the inputs have the shapes {shape} and {each.shape}",
                     hint="broadcast them first",
                     argument="input",
                 )
         if not 0 <= self.axis < len(shape):
-            raise error("E0207", op="scan", axis=self.axis, shape=shape, argument="axis")
+            raise error(
+                "E0207", op="associative_scan", axis=self.axis, shape=shape, argument="axis"
+            )
         wanted = [each.scalar for each in self.inputs]
         if self.initial and [each.type for each in self.initial] != wanted:
             raise error("E0301", text="scan.scan: its initial values have other types")
-        check_combine("scan", self.combine, wanted)
+        check_combine("associative_scan", self.combine, wanted)
         return tuple(each.type for each in self.inputs)
 
     def evaluate(
         self, machine: Any, inputs: tuple[Any, ...], initial: tuple[Any, ...]
     ) -> tuple[Any, ...]:
-        combine = combiner("scan", machine, self.combine, [each.scalar for each in self.inputs])
+        combine = combiner(
+            "associative_scan", machine, self.combine, [each.scalar for each in self.inputs]
+        )
         ahead = [np.moveaxis(each, self.axis, 0) for each in inputs]
         if self.reverse:
             ahead = [each[::-1] for each in ahead]
