@@ -222,8 +222,10 @@ class Planner:
             if isinstance(op, Reshape) and not op.shape:
                 self._keep(op.x, "one element is read")
             if is_whole(op):
+                copied = isinstance(op, (Cat, Update))
+                reason = f"a {op.verb} reads it in blocks"
                 for operand in op.operands:
-                    self._keep(operand, f"a {op.verb} reads it in blocks")
+                    self._keep(operand, "it is copied into another tile" if copied else reason)
             if isinstance(op, Gather):
                 self._keep(op.x, "its elements are read at places that a tile gives")
             if isinstance(op, memory.Load) and op.is_fresh:
