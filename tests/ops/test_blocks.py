@@ -441,3 +441,28 @@ def test_host_made_descriptors_refused(arguments: Any) -> None:
     with pytest.raises(TritiumError) as caught:
         TensorDescriptor(np.zeros((4, 4), np.float32), *arguments)
     assert caught.value.code == "E0206"
+
+
+# ---- atomics through descriptors -----------------------------------------------------------------
+
+
+@tritium.jit
+def counted(y, n, OPERATION: tl.constexpr):
+    target = tl.make_tensor_descriptor(y, [n], [1], [4])
+    value = tl.arange(0, 4) + tl.program_id(0)
+    if OPERATION == "add":
+        target.atomic_add([4], value)
+    elif OPERATION == "max":
+        target.atomic_max([4], value)
+    else:
+        target.atomic_xor([4], value)
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [("add", [13, 16]), ("max", [10, 10]), ("xor", [10 ^ 3, 10])],
+)
+def test_atomics_stay_inside(operation: str, expected: list[int]) -> None:
+    y = np.full(8, 10, np.int32)
+    both(counted, (3,), y, 6, operation)
+    assert y.tolist() == [10] * 4 + expected + [10, 10]
