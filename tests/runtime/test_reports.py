@@ -142,3 +142,18 @@ def test_pointers_are_printed_as_addresses(capsys: pytest.CaptureFixture[str]) -
     for executor in EXECUTORS:
         on(both, executor)[(1,)](x, out)
         assert f"idx () x: {x.ctypes.data:#018x}\n" in capsys.readouterr().out
+
+
+@tritium.jit
+def waits_for_all(counter, n):
+    tl.device_assert(tl.program_id(0) != 3, "three")
+    tl.atomic_add(counter, 1)
+    while tl.atomic_load(counter) < n:
+        pass
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_failing_check_ends_those_that_wait(executor: str) -> None:
+    options = {"debug": True} if executor == "cpu" else {}
+    with pytest.raises(TritiumError, match="three"):
+        on(waits_for_all, executor)[(8,)](np.zeros(1, np.int32), 8, **options)

@@ -11,12 +11,14 @@ import json
 import math
 from typing import TYPE_CHECKING
 
-from tritium.backends.emit import Builder, V, const, i1, i64, void
+from tritium.backends.emit import Builder, V, const, i1, i32, i64, ptr, void
+from tritium.backends.host.layout import Slot, Waiter
 from tritium.ir.core import Op, Value
 from tritium.ir.dtypes import DType
 from tritium.ops import report
 
 from .dots import copy_tile
+from .facts import waits
 from .index import Index, Point
 from .loops import OpenLoop
 from .points import Points
@@ -65,9 +67,20 @@ class ReportWriter:
             kernel.b.cbr(self._holds(), on, failed, weights=(2000, 1))
             telling = Builder(failed)
             self._tell(telling, addresses)
+            if waits(kernel.source):
+                self._end_others(telling)
             telling.br(kernel.abandoned)
             kernel.b = Builder(on)
         kernel.arena.release(mark)
+
+    def _end_others(self, b: Builder) -> None:
+        """Programs that wait for this one end as well; see ``host.blocking``."""
+        waiter = self.kernel.scratch_base
+        hook = b.load(ptr, b.gep(waiter, Waiter.HOOK), align=8)
+        with b.when(b.icmp("ne", hook, const(ptr, 0)), "others"):
+            slot = b.load(ptr, b.gep(waiter, Waiter.SLOT), align=8)
+            flag = b.gep(slot, Slot.ABORT)
+            b.store(const(i32, 1), flag, align=4, ordering="seq_cst")
 
     def _holds(self) -> V:
         """Whether a check holds in every lane."""
