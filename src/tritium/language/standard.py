@@ -203,7 +203,13 @@ def _log2(i: int) -> int:
 
 
 @publish(method=True)
-def atomic_poll(pointer, expected_value, sem=None, scope=None, timeout_ns: constexpr = None):
+def atomic_poll(
+    pointer,
+    expected_value,
+    sem=None,
+    scope=None,
+    timeout_ns: constexpr = None,  # type: ignore[assignment]
+):
     """Read one element again and again until it is ``expected_value``; gives True.
 
     Meanwhile other programs run. ``sem`` and ``scope`` as of ``atomic_load``. Programs have no
