@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from tests.ops.harness import load_operations
 
 from tritium import passes
 from tritium.frontend import ArrayArgument, parameters, specialize_arg, trace
-from tritium.ir.core import Function, Region
+from tritium.ir.core import Function, Op, Region
 from tritium.ir.dtypes import from_numpy
 from tritium.ops.create import Constant
 from tritium.ops.spec import Exact, agreement_of
@@ -41,26 +42,35 @@ def offset(array: np.ndarray) -> int:
     return address(array) - address(storage_of(array))
 
 
-def is_exact(function: Function) -> bool:
-    """Whether there is an nvptx kernel that must agree bit for bit: sums of floats have any order.
-
-    Products count as exact: the programs' operands make them so. Where NaN takes part, the order
-    also decides which index ``argmax`` gives.
-    """
+def operations(function: Function) -> Iterator[Op]:
+    """All of a function's, those in regions too."""
     load_operations()
     pending: list[Region] = [function.body]
     while pending:
         for op in pending.pop().ops:
             pending += op.regions
-            if "nvptx" in op.unsupported:
-                return False
-            exact = all(
-                isinstance(agreement_of(type(op), "nvptx", result.type.scalar), Exact)
-                for result in op.results
-            )
-            ordered = op.mnemonic == "reduce.reduce" and op.operands[0].scalar.is_floating()
-            if ordered or (not exact and op.mnemonic != "dot.dot"):
-                return False
+            yield op
+
+
+def has_code(function: Function) -> bool:
+    """Whether GPUs have code for all of its operations."""
+    return not any("nvptx" in op.unsupported for op in operations(function))
+
+
+def is_exact(function: Function) -> bool:
+    """Whether an nvptx kernel must agree bit for bit: sums of floats, say, have any order.
+
+    Products count as exact: the programs' operands make them so. Where NaN takes part, the order
+    also decides which index ``argmax`` gives.
+    """
+    for op in operations(function):
+        exact = all(
+            isinstance(agreement_of(type(op), "nvptx", result.type.scalar), Exact)
+            for result in op.results
+        )
+        ordered = op.mnemonic == "reduce.reduce" and op.operands[0].scalar.is_floating()
+        if ordered or (not exact and op.mnemonic != "dot.dot"):
+            return False
     return True
 
 

@@ -104,7 +104,12 @@ def test_every_case_is_planned_and_integers_with_every_number_of_warps() -> None
     planned = list(batches.plan())
     usual = [b for b in planned if b.num_warps == 4 and b.divisibility == 16]
     own = [case for b in usual if not b.group.startswith("extents") for case in b.cases]
-    assert len(own) == len([case for case in all_cases() if case.op.family != "control"])
+    wanted = [
+        case
+        for case in all_cases()
+        if case.op.family != "control" and "nvptx" not in case.op.unsupported
+    ]
+    assert len(own) == len(wanted)
     assert len({b.name for b in planned}) == len(planned)
     for group in ("arith.add", "reduce.reduce", "extents of shape.trans"):
         integers = [b for b in planned if b.group == group and b.integers]
