@@ -349,6 +349,18 @@ REFUSED = {
 }
 
 
+@tritium.jit
+def masked_descriptor(x, out):
+    block = tl.make_tensor_descriptor(x, [8], [1], [8])
+    tl.store(out + tl.arange(0, 8), block.load([0], mask=tl.arange(0, 8) < 3))
+
+
+def test_a_mask_for_a_descriptor_is_refused() -> None:
+    x = np.ones(8, np.float32)
+    with pytest.raises(TritiumError, match="mask"):
+        masked_descriptor[(1,)](x, x)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_descriptors_refused(name: str) -> None:
     code, argument, call = REFUSED[name]

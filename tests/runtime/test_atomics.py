@@ -62,6 +62,26 @@ def test_what_stands_before_has_taken_effect(executor: str) -> None:
     np.testing.assert_array_equal(z, [at * 2, at * 2 + 100, at[::-1], at * 0 - 1])
 
 
+@tritium.jit
+def guarded(sequence, x, out, n: tl.constexpr):
+    at = tl.arange(0, n)
+    first = tl.atomic_load(sequence)
+    found = tl.load(x + at)
+    again = tl.atomic_load(sequence)
+    tl.store(out + at, tl.where(first == again, found, -1))
+
+
+def test_loads_stay_between_atomic_loads() -> None:
+    x, out = np.arange(40, dtype=np.int32), np.zeros(40, np.int32)
+    sequence = np.zeros(1, np.int32)
+    sequence.flags.writeable = False
+    made = guarded[(1,)](sequence, x, out, n=40)
+    np.testing.assert_array_equal(out, x)
+    wanted = ("atomic.load", "keep %found of memory.load", "memory.store")
+    steps = [each for line in made.asm["nests"].splitlines() for each in wanted if each in line]
+    assert steps == [wanted[0], wanted[1], wanted[0], wanted[2]]
+
+
 @pytest.mark.parametrize("executor", EXECUTORS)
 def test_arrays_that_overlap(executor: str) -> None:
     n = 37

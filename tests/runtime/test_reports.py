@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import tritium
 import tritium.language as tl
 from tritium.diagnostics import TritiumError
+from tritium.runtime import reports
 
 EXECUTORS = ["cpu", "interp"]
 
@@ -89,6 +91,41 @@ def test_checks(executor: str) -> None:
     x[8] = 0
     kernel[(4,)](x, out, n=3, **options)
     np.testing.assert_array_equal(out, x)
+
+
+def test_each_launch_raises_its_own_problems() -> None:
+    raised = {"good": 0, "bad": 0}
+
+    def launches(name: str, x: np.ndarray[Any, Any]) -> None:
+        out = np.zeros_like(x)
+        for _ in range(200):
+            try:
+                checks[(1,)](x, out, n=3, debug=True)
+            except TritiumError:
+                raised[name] += 1
+
+    arrays = {"good": np.zeros(3, np.int32), "bad": np.full(3, 1000, np.int32)}
+    threads = [threading.Thread(target=launches, args=each) for each in arrays.items()]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert raised == {"good": 0, "bad": 200}
+
+
+def told_and_raised(problem: Exception, raised: BaseException) -> None:
+    with reports.raising():
+        reports._PROBLEMS.append(problem)
+        raise raised
+
+
+def test_an_interrupt_stays_one() -> None:
+    problem = ValueError("told")
+    for raised, wanted in ((KeyboardInterrupt(), KeyboardInterrupt), (OSError(), ValueError)):
+        with pytest.raises(wanted):
+            told_and_raised(problem, raised)
+        with reports.raising():
+            pass
 
 
 def test_compiled_kernels_check_only_for_debugging() -> None:

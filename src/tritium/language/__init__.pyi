@@ -820,7 +820,7 @@ def load(
     pointers.
     """
 
-def load_tensor_descriptor(desc: Any, offsets: Any, mask: Any = None) -> tensor:
+def load_tensor_descriptor(desc: Any, offsets: Any) -> tensor:
     """The block of a tensor descriptor at ``offsets``, one integer for each axis.
 
     Elements outside of the array are the descriptor's padding. Raises E0204 for anything but a

@@ -436,7 +436,7 @@ def _same_shape(op: str, value: Any, shape: tuple[int, ...]) -> Any:
 
 
 @surface
-def load_tensor_descriptor(desc: Any, offsets: Any, mask: Any = None) -> Tile:
+def load_tensor_descriptor(desc: Any, offsets: Any) -> Tile:
     """The block of a tensor descriptor at ``offsets``, one integer for each axis.
 
     Elements outside of the array are the descriptor's padding. Raises E0204 for anything but a

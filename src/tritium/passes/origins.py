@@ -102,7 +102,7 @@ def _sources(values: Iterable[Value]) -> set[Value]:
 
 
 def made_from(value: Value) -> Iterator[Value]:
-    """The values that one value may be made from directly."""
+    """The values that one value may be made from directly: none where it comes from memory."""
     owner = value.owner
     if isinstance(owner, Block):
         parent = owner.parent_op
@@ -115,7 +115,7 @@ def made_from(value: Value) -> Iterator[Value]:
             place = owner.results.index(value)
             for region in (owner.then, owner.otherwise):
                 yield from _yielded(region.block, place)
-        elif not isinstance(owner, Load):
+        elif not owner.effects & READS:
             yield from owner.operands
 
 

@@ -12,16 +12,23 @@ from typing import Any
 from tritium import knobs
 from tritium.backends import llvm
 from tritium.backends.compiled import CpuKernel
+from tritium.backends.host.layout import REPORT
 from tritium.backends.llvm import Library, Target
 from tritium.diagnostics import error
 
-from . import cache, reports
+from . import cache
 from .code import KernelCode, Version
 from .pool import POOL, record
 from .slots import packer
 
+_REPORT = REPORT.encode()
 WARP_SIZE = 0
 """Of the CPU: it has no warps."""
+
+
+def _tells(kernel: CpuKernel) -> bool:
+    """Whether compiled code prints or checks."""
+    return _REPORT in kernel.object
 
 
 class Linked(Version):
@@ -97,13 +104,19 @@ class NativeCode(KernelCode):
         """Run the grid, and wait for its end."""
         version = self.suited(values)
         programs = grid[0] * grid[1] * grid[2]
-        with contextlib.nullcontext() if self.plain else reports.raising():
+        if self.plain:
+            POOL.run(version.address, self._pack(values, grid), programs)
+            return
+        # Few kernels tell anything, so a warm start doesn't load it.
+        from .reports import raising
+
+        with raising():
             POOL.run(version.address, self._pack(values, grid), programs)
 
     @property
     def plain(self) -> bool:
         """Whether a launch tells nothing: it neither prints nor checks."""
-        return not reports.imports(self.version(True).kernel.object)
+        return not _tells(self.version(True).kernel)
 
     def words(self, values: Sequence[Any]) -> list[int]:
         """Without the grid, which is the rest of what the code is given."""
@@ -134,7 +147,11 @@ class NativeCode(KernelCode):
         return Linked(kernel, library, told, cached)
 
     def _link(self, kernel: CpuKernel) -> Library:
-        told = reports.imports(kernel.object)
+        told: Mapping[str, int] = {}
+        if _tells(kernel):
+            from .reports import imports
+
+            told = imports()
         return llvm.link(kernel.object, [kernel.entry], told, self.times)
 
     def _compile(self, disjoint: bool) -> CpuKernel:

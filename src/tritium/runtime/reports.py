@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from tritium.backends.host.layout import REPORT
 from tritium.diagnostics import Loc
 from tritium.ir.dtypes import from_name, int8
 from tritium.ir.types import PointerType
 from tritium.ops import report
 
-SYMBOL = b"tritium_report"
-"""Part of every object file that prints or checks."""
-
+_LAUNCH = threading.RLock()
+"""Held by the launch of a kernel that tells something: another one's problems are not its own."""
 _LOCK = threading.Lock()
 _PROBLEMS: list[Exception] = []
 """What has gone wrong since it was last asked for."""
@@ -28,15 +28,30 @@ _PROBLEMS: list[Exception] = []
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """Raises afterwards the first problem that compiled code has told meanwhile."""
-    try:
-        yield
-    finally:
-        with _LOCK:
-            problems = list(_PROBLEMS)
-            _PROBLEMS.clear()
-        if problems:
+    """Raises afterwards the first problem that compiled code has told meanwhile.
+
+    It stands for an error of the launch itself, which it may have led to; an interrupt stays one.
+    """
+    with _LAUNCH:
+        try:
+            yield
+        except Exception:
+            if problems := _told():
+                raise problems[0] from None
+            raise
+        except BaseException:
+            _told()
+            raise
+        if problems := _told():
             raise problems[0]
+
+
+def _told() -> list[Exception]:
+    """The problems since it was last asked, in the order in which they were told."""
+    with _LOCK:
+        problems = list(_PROBLEMS)
+        _PROBLEMS.clear()
+    return problems
 
 
 @functools.lru_cache(maxsize=1024)
@@ -86,10 +101,8 @@ _CALLBACK = ctypes.CFUNCTYPE(
 )(_report)
 
 
-def imports(image: bytes) -> dict[str, int]:
-    """What an object file is linked with, if it prints or checks."""
-    if SYMBOL not in image:
-        return {}
+def imports() -> dict[str, int]:
+    """What an object file that prints or checks is linked with."""
     address = ctypes.cast(_CALLBACK, ctypes.c_void_p).value
     assert address is not None
-    return {SYMBOL.decode(): address}
+    return {REPORT: address}

@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tritium.backends.emit import Builder, V, const, i1, i32, i64, ptr, void
-from tritium.backends.host.layout import Slot, Waiter
+from tritium.backends.host.layout import REPORT, Slot, Waiter
 from tritium.ir.core import Op, Value
 from tritium.ir.dtypes import DType
 from tritium.ops import report
@@ -25,9 +25,6 @@ from .points import Points
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter
-
-SYMBOL = "tritium_report"
-"""What the compiled code calls; whoever links it gives the address."""
 
 
 def description(op: Op) -> bytes:
@@ -123,7 +120,7 @@ class ReportWriter:
         what = kernel.module.string(f"report.{kernel.reports}", text)
         kernel.reports += 1
         size = const(i64, len(text))
-        b.call(SYMBOL, void, (what, size, *kernel.program, addresses))
+        b.call(REPORT, void, (what, size, *kernel.program, addresses))
 
     def _address(self, value: Value) -> V:
         """Where an operand's elements lie, in their own type."""

@@ -1,4 +1,4 @@
-"""The operations of a block that write memory, found by what they may write."""
+"""The operations of a block that loads stay in front of, found by what they may write."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from collections.abc import Iterator
 from heapq import merge
 
 from tritium.ir.core import Block, Effects, Op, Value
-from tritium.ops import memory
+from tritium.ops import atomic, memory
 from tritium.passes.origins import root
 
 
-def writes_memory(op: Op) -> bool:
-    """Whether an operation, or one inside it, writes memory."""
-    if op.effects & Effects.WRITES:
+def _is_writer(op: Op) -> bool:
+    """Whether an operation, or one inside it, writes memory or orders what others write."""
+    if op.effects & Effects.WRITES or isinstance(op, atomic.AtomicLoad):
         return True
-    return any(writes_memory(inner) for each in op.regions for inner in each.ops)
+    return any(_is_writer(inner) for each in op.regions for inner in each.ops)
 
 
 class Writers:
-    """The writers of a block; ``disjoint``: distinct parameters are known not to overlap."""
+    """The writers of a block, and its atomic loads: what they order may have been written.
+
+    ``disjoint``: distinct parameters are known not to overlap.
+    """
 
     def __init__(self, block: Block, disjoint: bool) -> None:
         self._block = block
@@ -27,7 +30,7 @@ class Writers:
         """Positions of the writers that may write anything."""
         self._at: dict[Value, list[int]] = {}
         for position, op in enumerate(block.ops):
-            if writes_memory(op):
+            if _is_writer(op):
                 origin = root(op.pointer) if isinstance(op, memory.Store) and disjoint else None
                 self._places(origin).append(position)
 

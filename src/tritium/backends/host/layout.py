@@ -8,6 +8,8 @@ from __future__ import annotations
 
 WORD = 8
 LINE = 64
+REPORT = "tritium_report"
+"""The function that compiled code calls to print and to check; part of its object file then."""
 
 
 class Record:
