@@ -178,7 +178,7 @@ def compiled(
         if stream:
             patch.setattr(cpu_kernel, "last_level_cache", lambda: 0)
         kernel = compile_kernel(function, llvm.host_target(cpu), disjoint=disjoint)
-    return kernel, llvm.link(kernel.object, [kernel.entry], reports.imports(kernel.object))
+    return kernel, llvm.link(kernel.object, [kernel.entry], reports.imports())
 
 
 def run_cpu(
