@@ -116,6 +116,15 @@ FITS = (
         6,
     ),
     Fit(
+        "TANH",
+        "(tanh(x) / x - 1) / x**2 as a polynomial of x**2, for |x| <= 1",
+        lambda s: (mpmath.tanh(mpmath.sqrt(s)) / mpmath.sqrt(s) - 1) / s,
+        lambda s: s * mpmath.sqrt(s) / mpmath.tanh(mpmath.sqrt(s)),
+        0.0,
+        1.0,
+        15,
+    ),
+    Fit(
         "ERF_SMALL",
         "erf(x) / x - 1 as a polynomial of x**2, for |x| <= 0.92",
         lambda s: mpmath.erf(mpmath.sqrt(s)) / mpmath.sqrt(s) - 1,

@@ -40,7 +40,7 @@ TENSOR_METHODS = """
 """
 
 MATH = """
-    abs ceil cos div_rn erf exp exp2 fdiv floor fma log log2 rsqrt sin sqrt sqrt_rn umulhi
+    abs ceil cos div_rn erf exp exp2 fdiv floor fma log log2 rsqrt sin sqrt sqrt_rn tanh umulhi
 """
 
 

@@ -375,6 +375,7 @@ ORACLES: dict[str, Oracle] = {
     "math.sin": elementary(mpmath.sin, (-0.0, -0.0), (INFINITY, math.nan), (-INFINITY, math.nan)),
     "math.cos": elementary(mpmath.cos, (INFINITY, math.nan), (-INFINITY, math.nan)),
     "math.erf": elementary(mpmath.erf, (-0.0, -0.0), (INFINITY, 1.0), (-INFINITY, -1.0)),
+    "math.tanh": elementary(mpmath.tanh, (-0.0, -0.0), (INFINITY, 1.0), (-INFINITY, -1.0)),
     "math.rsqrt": elementary(
         lambda x: 1 / mpmath.sqrt(x),
         (0.0, INFINITY),

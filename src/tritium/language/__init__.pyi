@@ -292,6 +292,9 @@ class tensor(Tile):
     def sum(self, axis: Any = None, keep_dims: Any = False, dtype: Any = None) -> tensor:
         """The sum along ``axis``, of all elements where it is None."""
 
+    def tanh(self) -> tensor:
+        """The hyperbolic tangent of fp32 or fp64. Raises E0204 for other types."""
+
     def to(self, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False) -> tensor:
         """``input`` converted to ``dtype``."""
 
@@ -1168,6 +1171,9 @@ def swizzle2d(i: Any, j: Any, size_i: Any, size_j: Any, size_g: Any) -> Any:
     steps go down each column before the next. The last group may have fewer rows. Row-major (i, j)
     steps so reuse a group's data. Returns the pair (row, column).
     """
+
+def tanh(x: Any) -> tensor:
+    """The hyperbolic tangent of fp32 or fp64. Raises E0204 for other types."""
 
 def to_tensor(x: Any) -> tensor:
     """A number or ``constexpr`` as a scalar tile; a tile as it is.

@@ -3,7 +3,21 @@
 from __future__ import annotations
 
 from tritium.ops.arith import abs, div_rn, fdiv, fma, umulhi
-from tritium.ops.math import ceil, cos, erf, exp, exp2, floor, log, log2, rsqrt, sin, sqrt, sqrt_rn
+from tritium.ops.math import (
+    ceil,
+    cos,
+    erf,
+    exp,
+    exp2,
+    floor,
+    log,
+    log2,
+    rsqrt,
+    sin,
+    sqrt,
+    sqrt_rn,
+    tanh,
+)
 
 __all__ = [
     "abs",
@@ -22,5 +36,6 @@ __all__ = [
     "sin",
     "sqrt",
     "sqrt_rn",
+    "tanh",
     "umulhi",
 ]

@@ -193,6 +193,15 @@ class Erf(Transcendental):
         return lanes(math.erf, x)
 
 
+@op("math.tanh")
+class Tanh(Transcendental):
+    """The hyperbolic tangent of each element; 1 and -1 at infinities."""
+
+    spans = ((-1.0, 1.0), (-10.0, 10.0), (-20.0, 20.0), (-1e-3, 1e-3))
+    double = np.tanh
+    platform = math.tanh
+
+
 @op("math.sqrt")
 class Sqrt(Elementary):
     """The square root, correctly rounded but on GPUs; NaN below zero, -0 at -0."""
@@ -297,6 +306,12 @@ def cos(x: Any) -> Tile:
 def erf(x: Any) -> Tile:
     """The error function of fp32 or fp64. Raises E0204 for other types."""
     return _apply(Erf, "erf", x)
+
+
+@surface(method=True)
+def tanh(x: Any) -> Tile:
+    """The hyperbolic tangent of fp32 or fp64. Raises E0204 for other types."""
+    return _apply(Tanh, "tanh", x)
 
 
 @surface(method=True)

@@ -177,6 +177,7 @@ POINTS: dict[str, Sequence[float]] = {
         np.nextafter(2.0**30, 0),
     ],
     "math.erf": [*np.linspace(-6.2, 6.2, 1001), 1e-300, 0.92, 2.2, np.nextafter(2.2, 3)],
+    "math.tanh": [*np.linspace(-20, 20, 801), 1e-300, 1.0, np.nextafter(1.0, 0), 19.0616, 5e-324],
 }
 POINTS["math.cos"] = POINTS["math.sin"]
 EXACT = {

@@ -21,6 +21,7 @@ _FUNCTIONS: dict[type[math.Elementary], Function] = {
     math.Sin: vector_math.sin,
     math.Cos: vector_math.cos,
     math.Erf: vector_math.erf,
+    math.Tanh: vector_math.tanh,
     math.Sqrt: vector_math.sqrt,
     math.SqrtRn: vector_math.sqrt,
     math.Rsqrt: vector_math.rsqrt,

@@ -106,6 +106,20 @@ def erf(b: Builder, x: V) -> V:
     return b.intrinsic("copysign", (result, x), pure=True)
 
 
+def tanh(b: Builder, x: V) -> V:
+    """Hyperbolic tangent."""
+    a = vector_math.fabs(b, x)
+    s = b.fmul(a, a)
+    small = b.fma(b.fmul(horner(b, s, constants.TANH), s), a, a)
+    p, n = _exp_parts(b, _clamp(b, b.fadd(a, a), 0.0, 40.0))
+    power = _power_of_two(b, n)
+    # 1 + exp(2 a), its power of two taken out, so that it is rounded once.
+    divisor = b.fma(p, power, b.fadd(power, _k(1.0)))
+    large = b.fsub(_k(1.0), b.fdiv(_k(2.0), divisor))
+    result = b.select(b.fcmp("olt", a, _k(1.0)), small, large)
+    return b.intrinsic("copysign", (result, x), pure=True)
+
+
 # ---- logarithms ----------------------------------------------------------------------------------
 
 

@@ -257,6 +257,7 @@ _DOUBLE: dict[type[math.Elementary], Function] = {
     math.Sin: double_math.sin,
     math.Cos: double_math.cos,
     math.Erf: double_math.erf,
+    math.Tanh: double_math.tanh,
 }
 
 

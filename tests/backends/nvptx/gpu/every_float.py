@@ -38,6 +38,8 @@ def apply_kernel(x_ptr, y_ptr, out_ptr, NAME: tl.constexpr, BLOCK: tl.constexpr)
         r = tl.cos(x)
     elif NAME == "erf":
         r = tl.erf(x)
+    elif NAME == "tanh":
+        r = tl.tanh(x)
     elif NAME == "sqrt":
         r = tl.sqrt(x)
     elif NAME == "sqrt_rn":
@@ -59,6 +61,7 @@ UNARY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "sin": torch.sin,
     "cos": torch.cos,
     "erf": torch.erf,
+    "tanh": torch.tanh,
     "sqrt": torch.sqrt,
     "sqrt_rn": torch.sqrt,
     "rsqrt": torch.rsqrt,

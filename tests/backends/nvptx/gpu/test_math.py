@@ -15,7 +15,7 @@ from tritium.ops.spec import Exact, Ulp, agreement_of
 
 ROOT = Path(__file__).parents[4]
 SCRIPT = Path(__file__).with_name("every_float.py")
-UNARY = ("exp", "exp2", "log", "log2", "sin", "cos", "erf", "sqrt", "sqrt_rn", "rsqrt")
+UNARY = ("exp", "exp2", "log", "log2", "sin", "cos", "erf", "tanh", "sqrt", "sqrt_rn", "rsqrt")
 BINARY = ("div", "div_rn")
 MNEMONICS = {**{n: f"math.{n}" for n in UNARY}, **{n: f"arith.{n}" for n in BINARY}}
 
