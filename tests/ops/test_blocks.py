@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.frontend.kernels import F32, I32, I64, array, jit, launch, refused
+from tests.frontend.kernels import F32, I32, I64, array, compile, jit, launch, refused
 from tests.ops.harness import eager
 
 import tritium
 import tritium.language as tl
 from tritium.diagnostics import TritiumError
-from tritium.frontend.specialize import PointerSpec
+from tritium.frontend.specialize import PointerSpec, ScalarSpec
 from tritium.ir.types import PointerType
 from tritium.ops.spec import given
 from tritium.tools.tensor_descriptor import TensorDescriptor
@@ -401,9 +403,9 @@ def test_host_made_descriptors(rows: int) -> None:
     whole = np.arange(rows * 24, dtype=np.float32).reshape(rows, 24)
     x = whole[:, :17]
     for launch_ in (scaled.interpret, scaled):
-        y = np.zeros((rows, 17), np.float32)
+        y = np.zeros((rows, 20), np.float32)[:, :17]
         source = TensorDescriptor.from_tensor(x, [4, 8])
-        target = TensorDescriptor(y, y.shape, (17, 1), [4, 8])
+        target = TensorDescriptor(y, y.shape, (20, 1), [4, 8])
         launch_[(-(-rows // 4),)](source, target, 3, 8)
         np.testing.assert_array_equal(y, x * 3)
         source.block_shape = target.block_shape = [2, 5]
@@ -438,43 +440,215 @@ def test_descriptors_of_torch_tensors() -> None:
     assert torch.equal(y, x * 3)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ([4, 4], [4, 1], [2]),
-        ([4], [4, 1], [2, 2]),
-        ([4, 4], [1, 4], [2, 2]),
-        ([], [], []),
-        ([1] * 6, [1] * 6, [1] * 6),
-        ([4, 4], [4, 1], [2, 2], "one"),
-    ],
-)
-def test_host_made_descriptors_refused(arguments: Any) -> None:
+@jit
+def described(x, shape: tl.constexpr, strides: tl.constexpr, block: tl.constexpr, padding):
+    tl.make_tensor_descriptor(x, shape, strides, block, padding_option=padding)
+
+
+X = np.zeros((8, 8), np.float32)
+GOOD: dict[str, Any] = {
+    "shape": [8, 8],
+    "strides": [8, 1],
+    "block_shape": [2, 4],
+    "padding": "zero",
+}
+WRONG: list[tuple[str, str, dict[str, Any]]] = [
+    ("fewer extents", "E0206", {"shape": [8]}),
+    ("fewer strides", "E0206", {"strides": [1]}),
+    ("fewer extents of a block", "E0206", {"block_shape": [4]}),
+    ("no axes", "E0206", {"shape": [], "strides": [], "block_shape": []}),
+    ("six axes", "E0206", {"shape": [1] * 6, "strides": [4] * 5 + [1], "block_shape": [4] * 6}),
+    ("columns", "E0206", {"strides": [1, 8]}),
+    ("a stride of 12 bytes", "E0206", {"strides": [3, 1]}),
+    ("an empty array", "E0206", {"shape": [8, 0]}),
+    ("a negative extent", "E0206", {"shape": [-8, 8]}),
+    ("an extent that is no integer", "E0204", {"shape": [8, 8.0]}),
+    ("a stride that is no integer", "E0204", {"strides": [True, 1]}),
+    ("extents without order", "E0204", {"shape": 8}),
+    ("an empty block", "E0206", {"block_shape": [2, 0]}),
+    ("a negative block", "E0206", {"block_shape": [2, -4]}),
+    ("a block of 12 bytes", "E0206", {"block_shape": [2, 3]}),
+    ("a fraction of a block", "E0204", {"block_shape": [2, 16.7]}),
+    ("a block of too many elements", "E0206", {"block_shape": [1 << 20, 4]}),
+    ("an unknown padding", "E0606", {"padding": "one"}),
+]
+
+
+@pytest.mark.parametrize(("code", "wrong"), [each[1:] for each in WRONG], ids=[w[0] for w in WRONG])
+def test_descriptors_are_checked_by_one_rule(code: str, wrong: dict[str, Any]) -> None:
+    """Made on the host, changed between launches, and made in a kernel."""
+    fields = {**GOOD, **wrong}
     with pytest.raises(TritiumError) as caught:
-        TensorDescriptor(np.zeros((4, 4), np.float32), *arguments)
+        TensorDescriptor(X, **fields)
+    assert caught.value.code == code
+    first = caught.value.message
+
+    changed = TensorDescriptor(X, **GOOD)
+    for name, value in wrong.items():
+        setattr(changed, name, value)
+    y = np.ones((8, 8), np.float32)
+    for kernel in (scaled, scaled.interpret):
+        with pytest.raises(TritiumError) as caught:
+            kernel[(4,)](TensorDescriptor(y, **GOOD), changed, 3, 4)
+        assert (caught.value.code, caught.value.argument) == (code, "y")
+        assert caught.value.message == first.replace("TensorDescriptor", "scaled: argument y")
+        assert caught.value.loc is not None
+        assert caught.value.loc.file == __file__
+    assert (y == 1).all()
+
+    known = [tuple(each) if isinstance(each, list) else each for each in fields.values()]
+    with pytest.raises(TritiumError) as caught:
+        compile(described, FP, *known)
+    assert caught.value.code == code
+    assert caught.value.message == first.replace("TensorDescriptor", "make_tensor_descriptor")
+
+
+def test_numbers_beyond_64_bits() -> None:
+    descriptor = TensorDescriptor(X, **GOOD)
+    descriptor.shape = [8, 1 << 63]
+    with pytest.raises(TritiumError, match="argument x: 9223372036854775808 in shape") as caught:
+        scaled[(4,)](descriptor, descriptor, 3, 4)
+    assert (caught.value.code, caught.value.argument) == ("E0203", "x")
+
+
+def test_nan_is_for_floats_on_the_host_too() -> None:
+    with pytest.raises(TritiumError, match="int32 has no NaN") as caught:
+        TensorDescriptor(np.zeros(8, np.int32), [8], [1], [4], "nan")
     assert caught.value.code == "E0206"
+
+
+@pytest.mark.parametrize("base", [None, 5, [1.0, 2.0], np.float32(1), np.zeros(8, np.complex64)])
+def test_descriptors_of_what_no_kernel_takes(base: Any) -> None:
+    with pytest.raises(TritiumError, match="argument base") as caught:
+        TensorDescriptor(base, [8], [1], [4])
+    assert caught.value.code == "E0501"
+    with pytest.raises(TritiumError):
+        TensorDescriptor.from_tensor(base, [4])
+    changed = TensorDescriptor(np.zeros(8, np.float32), [8], [1], [4])
+    changed.base = base
+    with pytest.raises(TritiumError, match=r"argument b\.base") as caught:
+        swapped[(1,)](TensorDescriptor(X[0], [8], [1], [4]), changed, np.zeros(4, np.float32), 1)
+    assert (caught.value.code, caught.value.argument) == ("E0501", "b")
+
+
+def test_the_base_is_aligned() -> None:
+    x = np.zeros(16, np.float32)
+    TensorDescriptor(x[4:], [8], [1], [4])
+    with pytest.raises(TritiumError, match="no multiple of 16 bytes") as caught:
+        TensorDescriptor(x[1:], [8], [1], [4])
+    assert caught.value.code == "E0206"
+
+
+def test_strides_within_elements_are_refused() -> None:
+    record = np.zeros(8, [("x", np.float64), ("y", np.int32)])
+    for make in (
+        lambda: TensorDescriptor.from_tensor(record["x"], [4]),
+        lambda: tritium.reinterpret(record["x"], tl.int64).stride(),
+    ):
+        with pytest.raises(TritiumError, match=r"\(12,\) are no multiples of 8") as caught:
+            make()
+        assert caught.value.code == "E0515"
+    assert tritium.reinterpret(X, tl.int32).stride() == (8, 1)
+
+
+def test_descriptors_of_any_array() -> None:
+    class Exchanged:
+        """An array that is known by DLPack alone."""
+
+        def __init__(self, array: np.ndarray[Any, Any]) -> None:
+            self.shape = array.shape
+            self.__dlpack__ = array.__dlpack__
+            self.__dlpack_device__ = array.__dlpack_device__
+
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    y = np.zeros_like(x)
+    scaled[(4,)](
+        TensorDescriptor.from_tensor(Exchanged(x), [2, 4]),
+        TensorDescriptor.from_tensor(tritium.reinterpret(y, tl.float32), [2, 4]),
+        2,
+        4,
+    )
+    np.testing.assert_array_equal(y, x * 2)
+
+
+@tritium.jit
+def behind(x, out, n, low):
+    d = tl.make_tensor_descriptor(x, [n], [1], [4], padding_option="nan")
+    tl.store(out + tl.arange(0, 4), d.load([low]))
+    tl.store(out + 4, d.shape[0] > 4)
+
+
+@pytest.mark.parametrize("n", [(1 << 32) + 4, (1 << 31) + 2, 6])
+def test_extents_are_not_cut_to_32_bits(n: int) -> None:
+    x = np.arange(8, dtype=np.float32)
+    for kernel in (behind, behind.interpret):
+        out = np.zeros(5, np.float32)
+        kernel[(1,)](x, out, n, 4)
+        inside = [4, 5, 6, 7] if n > 8 else [4, 5, np.nan, np.nan]
+        np.testing.assert_array_equal(out, [*inside, 1])
+
+
+def test_types_of_extents() -> None:
+    @jit
+    def kernel(x, small, word, wide):
+        d = tl.make_tensor_descriptor(x, [small, word, wide], [4, 4, 1], [1, 1, 4])
+        tl.static_assert(d.shape[0].dtype == tl.int32)
+        tl.static_assert(d.shape[1].dtype == tl.int64)
+        tl.static_assert(d.shape[2].dtype == tl.int64)
+
+    compile(kernel, FP, ScalarSpec(tl.int8), ScalarSpec(tl.uint32), I64)
+
+
+def test_only_their_users_load_descriptors() -> None:
+    script = (
+        "import sys, tritium, tritium.language as tl\n@tritium.jit\ndef f(x): pass\n"
+        "f.binder; print('tritium.runtime.descriptors' in sys.modules)"
+    )
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert out.stdout == "False\n"
 
 
 # ---- atomics through descriptors -----------------------------------------------------------------
 
+ATOMICS: dict[str, Any] = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
 
 @tritium.jit
-def counted(y, n, OPERATION: tl.constexpr):
-    target = tl.make_tensor_descriptor(y, [n], [1], [4])
-    value = tl.arange(0, 4) + tl.program_id(0)
+def counted(y, m, n, i, j, OPERATION: tl.constexpr):
+    target = tl.make_tensor_descriptor(y, [m, n], [8, 1], [3, 4])
+    value = 5 * tl.arange(0, 3)[:, None] + tl.arange(0, 4) + tl.program_id(0)
+    at = [i, j]
     if OPERATION == "add":
-        target.atomic_add([4], value)
+        target.atomic_add(at, value)
+    elif OPERATION == "min":
+        target.atomic_min(at, value)
     elif OPERATION == "max":
-        target.atomic_max([4], value)
+        target.atomic_max(at, value)
+    elif OPERATION == "and":
+        target.atomic_and(at, value)
+    elif OPERATION == "or":
+        target.atomic_or(at, value)
     else:
-        target.atomic_xor([4], value)
+        target.atomic_xor(at, value)
 
 
-@pytest.mark.parametrize(
-    ("operation", "expected"),
-    [("add", [13, 16]), ("max", [10, 10]), ("xor", [10 ^ 3, 10])],
-)
-def test_atomics_stay_inside(operation: str, expected: list[int]) -> None:
-    y = np.full(8, 10, np.int32)
-    both(counted, (3,), y, 6, operation)
-    assert y.tolist() == [10] * 4 + expected + [10, 10]
+@pytest.mark.parametrize("at", [(1, 2), (-1, -2), (3, 4), (-3, 0), (5, 6)])
+@pytest.mark.parametrize("operation", ATOMICS)
+def test_atomics_stay_inside(operation: str, at: tuple[int, int]) -> None:
+    """An array of 5 x 6 elements within one of 6 x 8, blocks of 3 x 4."""
+    y = np.arange(48, dtype=np.int32).reshape(6, 8) % 11
+    expected = y.copy()
+    for program, row, column in np.ndindex(3, 3, 4):
+        i, j = at[0] + row, at[1] + column
+        if 0 <= i < 5 and 0 <= j < 6:
+            value = 5 * row + column + program
+            expected[i, j] = ATOMICS[operation](expected[i, j], value)
+    both(counted, (3,), y, 5, 6, *at, operation)
+    np.testing.assert_array_equal(y, expected)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tritium.diagnostics import error
-from tritium.ir.dtypes import Type, int32, int64
+from tritium.diagnostics import TritiumError, error
+from tritium.ir.dtypes import DType, Type, int32, int64
 from tritium.ir.types import TileType
 
 from .cast import convert_tile
@@ -33,22 +33,39 @@ _ALIGNMENT = 16
 # ---- addresses -----------------------------------------------------------------------------------
 
 
+def _integer(value: Any) -> int | None:
+    """An integer that is known; None for anything else."""
+    plain = number(value)
+    return plain if isinstance(plain, int) and not isinstance(plain, bool) else None
+
+
+def _no_integer(op: str, value: Any, argument: str) -> TritiumError:
+    expected, got = f"scalar integers as {argument}", describe(unwrap(value))
+    return error("E0204", op=op, expected=expected, got=got, hint="", argument=argument)
+
+
 def _scalar(op: str, value: Any, argument: str, dtype: Any = int64) -> Tile:
     """An integer of ``dtype``. Raises E0204 for anything but a scalar integer."""
-    known = unwrap(value)
-    plain = number(known)
-    if isinstance(plain, int) and not isinstance(plain, bool):
+    known, plain = unwrap(value), _integer(value)
+    if plain is not None:
         return constant(plain, dtype, argument)
     if isinstance(known, Tile) and not known.type.shape and known.dtype.is_int():
         return convert_tile(known, dtype)
-    raise error(
-        "E0204",
-        op=op,
-        expected=f"scalar integers as {argument}",
-        got=describe(known),
-        hint="",
-        argument=argument,
-    )
+    raise _no_integer(op, known, argument)
+
+
+def _extent(op: str, value: Any) -> Tile:
+    """How long an array is along an axis: as int32, or as int64 where that may not hold it."""
+    known, plain = unwrap(value), _integer(value)
+    most = plain
+    if isinstance(known, Tile) and known.dtype.is_int():
+        most = known.dtype.get_int_max_value()  # type: ignore[attr-defined]
+    wide = most is not None and not _fits(most, int32)
+    return _scalar(op, known, "shape", int64 if wide else int32)
+
+
+def _fits(value: int, dtype: DType) -> bool:
+    return dtype.get_int_min_value() <= value <= dtype.get_int_max_value()
 
 
 def _listed(op: str, values: Any, argument: str, count: int | None = None) -> tuple[Any, ...]:
@@ -359,53 +376,103 @@ def make_tensor_descriptor(
 ) -> TensorDescriptor:
     """A descriptor of an array, whose blocks are read by ``load(offsets)`` and the like.
 
-    ``shape`` (int32) and ``strides`` (int64), in elements, are integers for each of 1 to 5 axes;
-    the last stride is a compile-time 1. Elements outside of the shape read as ``padding_option``,
-    "zero" or "nan", and aren't written. Along the last axis a block has at least 16 bytes, and
-    strides that are known are multiples of 16 bytes, as copies by hardware need.
+    ``shape`` and ``strides``, in elements, are integers for each of 1 to 5 axes; extents are int32,
+    or int64 where they are given as 64-bit or uint32, strides are int64, and the last stride is a
+    compile-time 1. Elements outside of the shape read as ``padding_option``, "zero" or "nan", and
+    aren't written. Along the last axis a block has at least 16 bytes; strides that are known are
+    multiples of 16 bytes, and extents that are known at least 1, as copies by hardware need.
 
     Raises E0601 for a base that is no scalar pointer, E0204 for what is no tuple of scalar
     integers, E0606 for another padding, E0206 for everything else.
     """
     name = "make_tensor_descriptor"
     start = _base(name, base)
-    extents = static_shape(name, block_shape, "block_shape")
-    rank = len(extents)
-    steps = _listed(name, strides, "strides", rank)
-    _check_descriptor(start, extents, steps)
-    padding = _padding(name, padding_option, PADDINGS)
-    _fill(name, padding, start.dtype.element_ty)  # type: ignore[attr-defined]
-    sizes = _listed(name, shape, "shape", rank)
+    element = start.dtype.element_ty  # type: ignore[attr-defined]
+    made = _description(name, element, shape, strides, block_shape, padding_option)
     return TensorDescriptor(
         start,
-        [_scalar(name, each, "shape", int32) for each in sizes],
-        [_scalar(name, each, "strides") for each in steps],
-        extents,
-        padding,
+        [_extent(name, each) for each in made.shape],
+        [_scalar(name, each, "strides") for each in made.strides],
+        made.block_shape,
+        made.padding,
     )
 
 
-def _check_descriptor(base: Tile, extents: tuple[int, ...], strides: tuple[Any, ...]) -> None:
-    """Raises E0206 for what hardware can't copy."""
-    size = base.dtype.element_ty.itemsize  # type: ignore[attr-defined]
-    known = [number(stride) for stride in strides]
+class Description(NamedTuple):
+    """What a descriptor is made of, checked: ``shape`` and ``strides`` as they were given."""
+
+    shape: tuple[Any, ...]
+    strides: tuple[Any, ...]
+    block_shape: tuple[int, ...]
+    padding: str
+
+
+def _description(
+    op: str,
+    element: Type,
+    shape: Any,
+    strides: Any,
+    block_shape: Any,
+    padding: Any,
+    address: int | None = None,
+) -> Description:
+    """The rule for all descriptors, whoever makes them; ``address`` is the base's, if known.
+
+    Raises E0204, E0205 and E0606, and E0206 for what hardware can't copy.
+    """
+    extents = static_shape(op, block_shape, "block_shape")
+    rank = len(extents)
+    sizes, steps = _listed(op, shape, "shape", rank), _listed(op, strides, "strides", rank)
+    size = element.itemsize
+    known_sizes, known_steps = map(_integer, sizes), [_integer(each) for each in steps]
     problem = None
-    if not 1 <= len(extents) <= _MOST_AXES:
-        problem = (f"{len(extents)} axes", "1 to 5 axes are allowed", "block_shape")
-    elif known[-1] != 1:
-        got = describe(unwrap(strides[-1]))
-        hint = "write 1, or pass it as an argument that is 1"
+    if not 1 <= rank <= _MOST_AXES:
+        problem = (f"{rank} axes", f"1 to {_MOST_AXES} axes are allowed", "block_shape")
+    elif known_steps[-1] != 1:
+        got = describe(unwrap(steps[-1]))
+        hint = "the last axis must be contiguous: write 1, or pass it as an argument that is 1"
         problem = (f"the last stride must be a compile-time 1, got {got}", hint, "strides")
     elif extents[-1] * size < _ALIGNMENT:
         text = f"the last axis of a block has {extents[-1] * size} bytes"
         problem = (text, f"at least {_ALIGNMENT} are needed", "block_shape")
-    elif any(step is not None and int(step) * size % _ALIGNMENT for step in known[:-1]):
-        text = "a stride is no multiple of 16 bytes"
+    elif any(step is not None and step * size % _ALIGNMENT for step in known_steps[:-1]):
+        text = f"a stride is no multiple of {_ALIGNMENT} bytes"
         problem = (text, "pad the rows of the array", "strides")
+    elif any(extent is not None and extent < 1 for extent in known_sizes):
+        problem = ("an extent of shape is under 1", "launch nothing for an empty array", "shape")
+    elif address is not None and address % _ALIGNMENT:
+        text = f"the address of base is no multiple of {_ALIGNMENT} bytes"
+        problem = (text, "pass a copy, or a view that starts at such an address", "base")
     if problem is not None:
         text, hint, argument = problem
-        op = "make_tensor_descriptor"
         raise error("E0206", op=op, text=text, hint=hint, argument=argument)
+    option = _padding(op, padding, PADDINGS)
+    _fill(op, option, element)
+    return Description(sizes, steps, extents, option)
+
+
+def host_description(
+    op: str, element: Type, address: int, shape: Any, strides: Any, block_shape: Any, padding: Any
+) -> Description:
+    """The fields of a descriptor that is made on the host, where all numbers are known.
+
+    Raises what ``make_tensor_descriptor`` raises, E0206 for an ``address`` that isn't aligned, too.
+    """
+    made = _description(op, element, shape, strides, block_shape, padding, address)
+    sizes, steps = (
+        tuple(_known(op, each, name) for each in values)
+        for name, values in (("shape", made.shape), ("strides", made.strides))
+    )
+    return made._replace(shape=sizes, strides=steps)
+
+
+def _known(op: str, value: Any, argument: str) -> int:
+    plain = _integer(value)
+    if plain is None:
+        raise _no_integer(op, value, argument)
+    if not _fits(plain, int64):
+        raise error("E0203", value=f"{op}: {plain} in {argument}", type=int64, argument=argument)
+    return plain
 
 
 def _descriptor(op: str, desc: Any) -> TensorDescriptor:
@@ -453,8 +520,8 @@ def load_tensor_descriptor(desc: Any, offsets: Any) -> Tile:
 def store_tensor_descriptor(desc: Any, offsets: Any, value: Any) -> None:
     """Write a tile of the block's shape at ``offsets``; what is outside of the array is dropped.
 
-    ``value`` is cast to the element type. Raises E0204 for a value of another shape, and as
-    ``load_tensor_descriptor``.
+    ``value`` is cast to the element type; a plain number stands for a tile of it. Raises E0204
+    for a tile or scalar of another shape, and as ``load_tensor_descriptor``.
     """
     array = _descriptor("store_tensor_descriptor", desc)
     value = _same_shape("store_tensor_descriptor", value, array._block_shape)
@@ -502,8 +569,8 @@ def gather_rows(desc: Any, x_offsets: Any, y_offset: Any) -> Tile:
 def scatter_rows(desc: Any, value: Any, x_offsets: Any, y_offset: Any) -> None:
     """Write the rows of ``value`` to the rows ``x_offsets``, from column ``y_offset`` on.
 
-    What is outside of the array is dropped. Raises as ``gather`` does, and E0204 for a value of
-    another shape.
+    What is outside of the array is dropped, and a plain number stands for a tile of it. Raises as
+    ``gather`` does, and E0204 for a tile or scalar of another shape.
     """
     pointers, inside = _rows("scatter", desc, x_offsets, y_offset)
     value = _same_shape("scatter", value, pointers.type.shape)

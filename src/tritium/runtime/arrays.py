@@ -7,6 +7,7 @@ kernel gets the address of the first element only; strides it is told by other a
 
 from __future__ import annotations
 
+import abc
 import functools
 import math
 import operator
@@ -125,6 +126,40 @@ def describe(
             argument=parameter,
         )
     return found
+
+
+class Composite(abc.ABC):
+    """An object of the host that a kernel gets in parts."""
+
+    @abc.abstractmethod
+    def argument(self, kernel: str, name: str, parameter: str) -> tuple[Any, ...]:
+        """What a launch passes in its place. Raises where a kernel can't take it.
+
+        ``kernel``, ``name`` and ``parameter`` (whose part ``name`` may be) are for messages.
+        """
+
+
+def element_strides(value: Any, op: str) -> tuple[int, ...]:
+    """The strides of an array, in elements.
+
+    ``op`` is for messages. Raises E0501 for an object that has none, E0515 for strides that are no
+    multiples of an element.
+    """
+    strides = getattr(value, "stride", None)
+    if callable(strides):
+        return tuple(strides())
+    if hasattr(value, "strides") and hasattr(value, "itemsize"):
+        if any(step % value.itemsize for step in value.strides):
+            text = f"its strides {value.strides} are no multiples of {value.itemsize} bytes"
+            hint = "pass a copy"
+            raise error("E0515", kernel=op, name="tensor", text=text, hint=hint, argument="tensor")
+        return tuple(step // value.itemsize for step in value.strides)
+    if hasattr(value, "__dlpack__"):
+        from . import dlpack
+
+        return dlpack.read(value).strides
+    kind, hint = type(value).__name__, "pass a tensor or a NumPy array"
+    raise error("E0501", kernel=op, name="tensor", type=kind, hint=hint, argument="tensor")
 
 
 def elsewhere(problem: Elsewhere, kernel: str, name: str) -> TritiumError:
@@ -461,10 +496,10 @@ class TensorWrapper:
         return found.address
 
     def stride(self, *axis: int) -> Any:
-        """The strides in elements, or that of one axis."""
+        """The strides in elements, or that of one axis. Raises E0515 for parts of elements."""
         if not isinstance(self.base, np.ndarray):
             return self.base.stride(*axis)
-        strides = tuple(step // self.base.itemsize for step in self.base.strides)
+        strides = element_strides(self.base, "stride")
         return strides[axis[0]] if axis else strides
 
     def element_size(self) -> int:

@@ -26,8 +26,7 @@ from tritium.ops.callable import DeviceFunction
 from tritium.ops.constexpr import constexpr
 
 from . import arrays, placement
-from .arrays import ANYWHERE, CPU, CUDA, ArrayArgument, Elsewhere
-from .descriptors import TensorDescriptor
+from .arrays import ANYWHERE, CPU, CUDA, ArrayArgument, Composite, Elsewhere
 from .options import DEFAULTS, Options
 from .settings import Settings, current
 
@@ -439,8 +438,8 @@ class Binder:
         """``value`` with its arrays described; where each is goes to ``places``."""
         if value is None or isinstance(value, (bool, int, float, str)):
             return value
-        if isinstance(value, TensorDescriptor):
-            value = value.argument()
+        if isinstance(value, Composite):
+            value = value.argument(self.kernel, name, parameter)
         if isinstance(value, tuple):
             parts = [
                 self._described(each, f"{name}.{place}", parameter, places)

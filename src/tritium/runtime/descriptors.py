@@ -6,21 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tritium.diagnostics import error
-from tritium.ops.blocks import PADDINGS, DescriptorArgument
+from tritium.diagnostics import TritiumError, error
+from tritium.ops.blocks import Description, DescriptorArgument, host_description
 from tritium.ops.constexpr import constexpr
 
-MOST_AXES = 5
+from . import arrays
 
 
 @dataclass
-class TensorDescriptor:
+class TensorDescriptor(arrays.Composite):
     """An array, described so that a kernel reads and writes blocks of it.
 
-    In the kernel it is what ``tl.make_tensor_descriptor`` makes. ``base`` is the array, ``shape``
-    and ``strides`` are in elements, the last stride is 1; ``block_shape`` holds the extents of a
-    block, and may be changed between launches. ``padding`` ("zero" or "nan") is what is read
-    outside of the shape. Raises E0206 for anything else.
+    In the kernel it is what ``tl.make_tensor_descriptor`` makes, by the same rule: ``base`` is the
+    array, aligned to 16 bytes; ``shape`` and ``strides`` are in elements, 1 to 5 of them, the last
+    stride is 1 and the others are multiples of 16 bytes; ``block_shape`` holds the extents of a
+    block, whose last axis has at least 16 bytes. ``padding`` ("zero" or "nan") is what is read
+    outside of the shape. Fields may be changed between launches, which check them again.
+
+    Raises E0501 and E0513 for a base that no kernel takes, E0204 for what is no sequence of
+    integers, E0203 for integers beyond 64 bits, E0606 for another padding, E0206 for the rest.
     """
 
     base: Any
@@ -30,38 +34,47 @@ class TensorDescriptor:
     padding: str = "zero"
 
     def __post_init__(self) -> None:
-        rank = len(self.shape)
-        if not rank == len(self.strides) == len(self.block_shape) or not 1 <= rank <= MOST_AXES:
-            text = "shape, strides and block_shape have different lengths, or none from 1 to 5"
-            raise _refused(text, "give one number for each axis")
-        if self.strides[-1] != 1:
-            text = f"the last stride is {self.strides[-1]}"
-            raise _refused(text, "it must be 1: make the array contiguous along its last axis")
-        if self.padding not in PADDINGS:
-            raise _refused(f"unknown padding {self.padding!r}", f"allowed: {', '.join(PADDINGS)}")
+        try:
+            self._check("TensorDescriptor", "TensorDescriptor", "base", "base")
+        except arrays.Elsewhere as problem:
+            raise arrays.elsewhere(problem, "TensorDescriptor", "base") from None
 
     @classmethod
     def from_tensor(
         cls, tensor: Any, block_shape: Sequence[int], padding: str = "zero"
     ) -> TensorDescriptor:
-        """The descriptor of a whole tensor or NumPy array."""
-        strides = getattr(tensor, "stride", None)
-        if callable(strides):
-            steps = list(strides())
-        else:
-            steps = [step // tensor.itemsize for step in tensor.strides]
-        return cls(tensor, list(tensor.shape), steps, list(block_shape), padding)
+        """The descriptor of a whole tensor or array. Raises E0515 for strides within elements."""
+        strides = arrays.element_strides(tensor, "TensorDescriptor.from_tensor")
+        return cls(tensor, list(tensor.shape), list(strides), list(block_shape), padding)
 
-    def argument(self) -> tuple[Any, ...]:
+    def argument(self, kernel: str, name: str, parameter: str) -> tuple[Any, ...]:
         """What a launch passes: a named tuple of the array, numbers and constants."""
+        op = f"{kernel}: argument {name}"
+        try:
+            made = self._check(op, kernel, f"{name}.base", parameter)
+        except TritiumError as problem:
+            problem.argument = parameter
+            raise
         return DescriptorArgument(
             self.base,
-            tuple(map(int, self.shape)),
-            tuple(map(int, self.strides)),
-            constexpr(tuple(map(int, self.block_shape))),
-            constexpr(self.padding),
+            made.shape,
+            made.strides,
+            constexpr(made.block_shape),
+            constexpr(made.padding),
         )
 
-
-def _refused(text: str, hint: str) -> Exception:
-    return error("E0206", op="TensorDescriptor", text=text, hint=hint)
+    def _check(self, op: str, kernel: str, name: str, parameter: str) -> Description:
+        """The fields as they are now; ``op`` and the others are for messages."""
+        found = arrays.describe(self.base, kernel, name, parameter)
+        if found is None:
+            kind, hint = type(self.base).__name__, "pass a tensor or a NumPy array"
+            raise error("E0501", kernel=kernel, name=name, type=kind, hint=hint, argument=parameter)
+        return host_description(
+            op,
+            found.element,
+            found.address,
+            self.shape,
+            self.strides,
+            self.block_shape,
+            self.padding,
+        )
