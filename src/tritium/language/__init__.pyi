@@ -863,10 +863,11 @@ def make_tensor_descriptor(
 ) -> Any:
     """A descriptor of an array, whose blocks are read by ``load(offsets)`` and the like.
 
-    ``shape`` (int32) and ``strides`` (int64), in elements, are integers for each of 1 to 5 axes;
-    the last stride is a compile-time 1. Elements outside of the shape read as ``padding_option``,
-    "zero" or "nan", and aren't written. Along the last axis a block has at least 16 bytes, and
-    strides that are known are multiples of 16 bytes, as copies by hardware need.
+    ``shape`` and ``strides``, in elements, are integers for each of 1 to 5 axes; extents are int32,
+    or int64 where they are given as 64-bit or uint32, strides are int64, and the last stride is a
+    compile-time 1. Elements outside of the shape read as ``padding_option``, "zero" or "nan", and
+    aren't written. Along the last axis a block has at least 16 bytes; strides that are known are
+    multiples of 16 bytes, and extents that are known at least 1, as copies by hardware need.
 
     Raises E0601 for a base that is no scalar pointer, E0204 for what is no tuple of scalar
     integers, E0606 for another padding, E0206 for everything else.
@@ -1147,8 +1148,8 @@ def store(
 def store_tensor_descriptor(desc: Any, offsets: Any, value: Any) -> None:
     """Write a tile of the block's shape at ``offsets``; what is outside of the array is dropped.
 
-    ``value`` is cast to the element type. Raises E0204 for a value of another shape, and as
-    ``load_tensor_descriptor``.
+    ``value`` is cast to the element type; a plain number stands for a tile of it. Raises E0204
+    for a tile or scalar of another shape, and as ``load_tensor_descriptor``.
     """
 
 def sub(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
