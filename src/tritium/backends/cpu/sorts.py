@@ -1,35 +1,24 @@
 """Sorts: each line's elements become unsigned keys, whose order gives places to move from.
 
-Short lines are ranked: a key's place is the number of keys that stand before it, counted a vector
-at a time, without a branch. Longer ones are sorted by radix, a byte a pass from the lowest; a pass
-in which all keys agree is left out.
+Where few elements are kept they are selected (``selections.py``). Other short lines are ranked: a
+key's place is the number of keys that stand before it, counted a vector at a time, without a
+branch. Longer ones are sorted by radix, a byte a pass from the lowest; a pass in which all keys
+agree is left out.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tritium.backends.common.rules import Lowering, register_type, rule_of
-from tritium.backends.emit import (
-    Builder,
-    V,
-    const,
-    const_lanes,
-    elem,
-    i8,
-    i32,
-    i64,
-    int_,
-    lanes,
-    zero,
-)
-from tritium.ir.core import Value
-from tritium.ir.dtypes import DType, int1, uint8, uint16, uint32, uint64
-from tritium.ops import compare
-from tritium.ops.sort import Sort, has_nan_for_zero
+from tritium.backends.common.rules import register_type
+from tritium.backends.emit import Builder, V, const, const_lanes, i8, i32, i64
+from tritium.ir.dtypes import uint32
+from tritium.ops.sort import Sort
 
 from .lines import Lines, address, counted, operand_buffer, read, scratch_lines, write
 from .memory_map import Buffer
+from .order_keys import OrderKeys, number_of
+from .selections import is_selected, select_first
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter
@@ -38,7 +27,6 @@ RANKED = 64
 """The longest line that is ranked."""
 DIGIT = 8
 VALUES_OF_DIGIT = 1 << DIGIT
-KEYS = {8: uint8, 16: uint16, 32: uint32, 64: uint64}
 
 
 class SortWriter:
@@ -51,24 +39,23 @@ class SortWriter:
         self.inputs = [operand_buffer(kernel, value) for value in op.inputs]
         self.lines = Lines(op.inputs[0].shape, op.axis)
         self.made = Lines(op.results[0].shape, op.axis)
-        dtype = op.inputs[0].scalar
-        assert isinstance(dtype, DType)
-        self.dtype = dtype
-        self.bits = dtype.itemsize * 8
-        extent = self.lines.extent
-        self.keys = scratch_lines(kernel, KEYS[self.bits], extent)
-        self.places = scratch_lines(kernel, uint32, extent)
+        self.order = OrderKeys(kernel, op)
 
     def write(self) -> None:
+        kept, extent = self.made.extent, self.lines.extent
+        selected = is_selected(kept, extent)
+        if not selected:
+            self.keys = scratch_lines(self.kernel, self.order.scalar, extent)
+            self.places = scratch_lines(self.kernel, uint32, extent)
         b = self.kernel.b
         with counted(b, self.lines.outer) as outer, counted(b, self.lines.inner) as inner:
             start = self.lines.start(b, outer, inner)
-            self._make_keys(b, start)
-            if self.lines.extent <= RANKED:
-                self._rank(b)
-                places = self.places.base
+            if selected:
+                line = self.inputs[0], start, self.lines
+                places = select_first(self.kernel, self.order, line, kept)
             else:
-                places = self._radix(b)
+                self._make_keys(b, start)
+                places = self._rank(b) if extent <= RANKED else self._radix(b)
             self._move(b, start, self.made.start(b, outer, inner), places)
 
     # Keys.
@@ -86,39 +73,12 @@ class SortWriter:
     def _some_keys(self, b: Builder, start: V, at: V, count: int, stride: int) -> None:
         position = b.add(start, b.mul(at, const(i64, stride)))
         x = read(b, self.inputs[0], position, count, stride)
-        write(b, self.keys, self._key(b, x), at, count)
-
-    def _key(self, b: Builder, x: V) -> V:
-        """``ops.sort.order_keys`` on lanes; all bits the other way round for a descending sort."""
-        if self.dtype is int1:
-            key = b.zext(x, i8)
-        elif not self.dtype.is_floating():
-            key = b.xor(x, self._sign(x)) if self.dtype.is_int_signed() else x
-        else:
-            bits = b.as_int(x) if elem(x.type).is_float else x
-            sign = self._sign(bits)
-            negative = b.icmp("slt", bits, zero(bits.type))
-            above = b.or_(bits, sign)
-            if has_nan_for_zero(self.dtype):
-                above = b.sub(above, const(bits.type, 1))
-            key = b.select(negative, b.not_(bits), above)
-            key = b.select(self._is_nan(b, x), const(bits.type, -1), key)
-        return b.not_(key) if self.op.descending else key
-
-    def _sign(self, x: V) -> V:
-        return const(x.type, -(1 << (self.bits - 1)))
-
-    def _is_nan(self, b: Builder, x: V) -> V:
-        scalar = self.dtype
-        template = compare.Ne(x=Value(scalar), y=Value(scalar))
-        template.make_results()
-        lowering = Lowering(b, self.kernel.target, lanes(x.type))
-        return rule_of(template, *self.kernel.rules)(lowering, template, x, x)
+        write(b, self.keys, self.order.of(b, x), at, count)
 
     # Short lines.
 
-    def _rank(self, b: Builder) -> None:
-        """places[number of keys before key i] = i."""
+    def _rank(self, b: Builder) -> V:
+        """places[number of keys before key i] = i; returns where the places are."""
         extent = self.lines.extent
         width = min(self.kernel.width, extent)
         with counted(b, extent) as i:
@@ -133,24 +93,18 @@ class SortWriter:
                 number = numbers if numbers is not None else const(i32, first)
                 earlier = b.and_(b.icmp("eq", others, mine), b.icmp("slt", number, place))
                 before = b.or_(b.icmp("ult", others, mine), earlier)
-                rank = b.add(rank, self._number_of(b, before, count))
+                holding = b.zext(before, i64) if count == 1 else number_of(b, before)
+                rank = b.add(rank, holding)
             write(b, self.places, here, rank)
-
-    @staticmethod
-    def _number_of(b: Builder, holds: V, count: int) -> V:
-        """How many of the lanes hold, as i64."""
-        if count == 1:
-            return b.zext(holds, i64)
-        mask = b.bitcast(holds, int_(count))
-        return b.int_cast(b.intrinsic("ctpop", [mask]), i64, signed=False)
+        return self.places.base
 
     # Longer lines.
 
     def _radix(self, b: Builder) -> V:
         """Sort keys and places; returns where the places are at the end."""
         kernel, extent = self.kernel, self.lines.extent
-        key_scalar = KEYS[self.bits]
-        passes = self.bits // DIGIT
+        key_scalar = self.order.scalar
+        passes = self.order.bits // DIGIT
         other_keys = scratch_lines(kernel, key_scalar, extent)
         other_places = scratch_lines(kernel, uint32, extent)
         counts = scratch_lines(kernel, uint32, passes * VALUES_OF_DIGIT)
