@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import os
+import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 import hypothesis
 import pytest
+from tests import crashes
 
 from tritium import knobs
 from tritium.diagnostics import forget_warnings
@@ -77,8 +81,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"needs a GPU: {reason}"))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell each process that runs tests where to leave the traceback of its end."""
+    node.workerinput["crashes"] = _crash_folder()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if told := getattr(config, "workerinput", None):
+        crashes.watch(told["crashes"], told["workerid"])
+
+
+@functools.cache
+def _crash_folder() -> str:
+    folder = tempfile.TemporaryDirectory(prefix="tritium-crashes-")
+    atexit.register(folder.cleanup)
+    return folder.name
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The shares that the random programs of tests/fuzz counted, in whichever process they ran."""
+    """Where processes died; the shares that the random programs of tests/fuzz counted."""
+    if lines := crashes.left(_crash_folder()):
+        terminalreporter.section("test processes that died")
+        for line in lines:
+            terminalreporter.write_line(line)
     counted = [
         value
         for reports in terminalreporter.stats.values()

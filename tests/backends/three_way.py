@@ -215,7 +215,7 @@ def execute(
     parts: int = 1,
 ) -> None:
     """Run a compiled kernel over a grid, its scratch memory filled with rubbish."""
-    slots = np.zeros(len(function.params) + 3, np.uint64)
+    slots = np.zeros(len(function.params) + 4, np.uint64)
     for number, param in enumerate(function.params):
         value = mine[param.name]
         if isinstance(value, np.ndarray):
@@ -226,17 +226,18 @@ def execute(
             raw = np.asarray(data).tobytes()
             slots[number : number + 1].view(np.uint8)[: len(raw)] = np.frombuffer(raw, np.uint8)
     extents = [*grid, 1, 1][:3]
-    slots[len(function.params) :] = extents
+    slots[len(function.params) : -1] = extents
     programs = int(np.prod(extents))
-    scratch = np.full(kernel.scratch_bytes + 64, 0xC5, np.uint8)
-    aligned = (address(scratch) + 63) // 64 * 64
+    scratch = guarded_copy(np.full(-(-kernel.scratch_bytes // 64) * 64, 0xC5, np.uint8), "last")
+    aligned = address(scratch)
     if kernel.waits:
         ctypes.memset(aligned, 0, layout.Waiter.SIZE)
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
     entry = kind(library.address(kernel.entry))
     cuts = [programs * part // parts for part in range(parts + 1)]
-    for part in reversed(range(parts)):
-        entry(address(slots), cuts[part], cuts[part + 1], aligned)
+    with reports.raising() as slots[-1]:
+        for part in reversed(range(parts)):
+            entry(address(slots), cuts[part], cuts[part + 1], aligned)
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tests import crashes
 from tests.backends.three_way import narrow_cpu, run_cpu, run_eager, run_ir, same, storage_of
 from tests.fuzz import tally
 from tests.fuzz.generate import Program, generate
@@ -50,6 +51,7 @@ def test_programs(first: int, record_property: Callable[[str, object], None]) ->
     counted: Counter[str] = Counter()
     for seed in range(first, first + CHUNK):
         program = generate(seed)
+        crashes.note(f"random program {seed}")
         try:
             counted.update(check(program))
         except Exception as problem:
