@@ -19,7 +19,7 @@ from tritium.ops.constexpr import constexpr, unwrap
 from tritium.ops.create import folded
 from tritium.ops.hints import Range
 from tritium.ops.tile import Tile
-from tritium.ops.tuples import TileTuple
+from tritium.ops.tuples import TileTuple, several
 
 __all__ = [
     "assigned",
@@ -185,9 +185,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 
 def _extreme(fold: Callable[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:
     def extreme(*args: Any, **kwargs: Any) -> Any:
-        values = args
-        if len(args) == 1 and isinstance(args[0], (tuple, list, TileTuple)):
-            values = tuple(args[0])
+        values = several(args[0]) if len(args) == 1 else args
         if any(isinstance(value, Tile) for value in values) or "propagate_nan" in kwargs:
             return unwrap(rule(*values, **kwargs))
         return fold(*args, **kwargs)

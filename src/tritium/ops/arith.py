@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
@@ -33,6 +34,7 @@ from .cast import convert_tile
 from .codecs import to_compute
 from .constants import describe, number, to_tile
 from .constexpr import constexpr, unwrap
+from .create import static_flag, static_value
 from .elementwise import Binary, Elementwise, Ternary, Unary, compute_storage
 from .emit import emit_tile, surface
 from .fused import fma as fused_multiply_add
@@ -161,6 +163,10 @@ class DivRn(Binary):
     def rejects(cls) -> Iterator[Reject]:
         """Other types than fp32."""
         yield Reject("fp16", "E0204", lambda: div_rn(given(float16), given(float16)), "x")
+        for name in ("ieee_rounding", "approx"):
+            option = {name: given(int32)}
+            runtime = functools.partial(fdiv, given(float32), 1.0, **option)
+            yield Reject(f"a run-time {name}", "E0205", runtime, name)
 
 
 def _safe_divisor(y: Array) -> Array:
@@ -340,6 +346,8 @@ class Extremum(Binary):
         call: Any = maximum if cls.larger else minimum
         pointer = PointerType(float32)
         yield Reject("pointers", "E0201", lambda: call(given(pointer), given(pointer)), "x")
+        runtime = lambda: call(given(float32), 1.0, propagate_nan=given(int32))  # noqa: E731
+        yield Reject("a run-time choice", "E0205", runtime, "propagate_nan")
         yield Reject("fp8 with int32", "E0201", lambda: call(given(float8e5), given(int32)), "y")
         yield Reject("a string", "E0210", lambda: call(given(int32), "1"), "y")
         yield Reject("shapes", "E0202", lambda: call(given(int32, 4), given(int32, 3)), "y")
@@ -536,18 +544,21 @@ operator_methods("matmul", _matrix_product)
 @surface
 def add(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
     """``x + y``. ``sanitize_overflow`` says whether checked builds report integer overflow here."""
+    static_flag("add", sanitize_overflow, "sanitize_overflow")
     return _sum("+", x, y, XY)
 
 
 @surface
 def sub(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
     """``x - y``. ``sanitize_overflow`` says whether checked builds report integer overflow here."""
+    static_flag("sub", sanitize_overflow, "sanitize_overflow")
     return _sum("-", x, y, XY)
 
 
 @surface
 def mul(x: Any, y: Any, sanitize_overflow: Any = True) -> Any:
     """``x * y``. ``sanitize_overflow`` says whether checked builds report integer overflow here."""
+    static_flag("mul", sanitize_overflow, "sanitize_overflow")
     return _product(x, y, XY)
 
 
@@ -581,7 +592,8 @@ def fdiv(x: Any, y: Any, ieee_rounding: Any = False, approx: Any = False) -> Til
     """
     left, right = (to_tile(each, "fdiv", name) for each, name in zip((x, y), XY))
     left, right = promote("fdiv", left, right, names=XY, divides=True)
-    rounded = unwrap(ieee_rounding) and left.dtype is float32
+    rounded = static_flag("fdiv", ieee_rounding, "ieee_rounding") and left.dtype is float32
+    static_flag("fdiv", approx, "approx")
     return _emit_binary(DivRn if rounded else Div, left, right)
 
 
@@ -620,7 +632,7 @@ class PropagateNan(enum.Enum):
 
 
 def _propagates(op_name: str, propagate_nan: Any) -> bool:
-    known = unwrap(propagate_nan)
+    known = static_value(op_name, propagate_nan, "propagate_nan")
     if not isinstance(known, PropagateNan):
         raise error(
             "E0204",

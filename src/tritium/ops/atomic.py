@@ -7,6 +7,7 @@ out one after the other, in row-major order: lanes that share an address see eac
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -29,7 +30,7 @@ from tritium.ir.types import PointerType, element, like, shaped
 
 from . import samples
 from .arith import Add, Maximum, Minimum
-from .constexpr import unwrap
+from .create import static_choice
 from .elementwise import Binary
 from .emit import emit, emit_tile, surface
 from .logic import And, Or, Xor
@@ -186,6 +187,10 @@ class Update(Atomic):
         yield Reject("a mask of one", "E0603", mask, "mask")
         yield Reject("sem", "E0606", lambda: atomic_add(p(4), 1, sem="seq_cst"), "sem")
         yield Reject("scope", "E0606", lambda: atomic_min(p(4), 1, scope="all"), "scope")
+        for name in ("sem", "scope"):
+            option = {name: given(int32)}
+            runtime = functools.partial(atomic_add, p(4), 1, **option)
+            yield Reject(f"a runtime {name}", "E0205", runtime, name)
 
 
 @op("atomic.cas", effects=READS | WRITES)
@@ -234,6 +239,8 @@ class Cas(Atomic):
         yield Reject("cmp", "E0603", lambda: atomic_cas(p(), given(int32, 4), 1), "cmp")
         yield Reject("val", "E0603", lambda: atomic_cas(p(4), 0, given(int32, 3)), "val")
         yield Reject("sem", "E0606", lambda: atomic_cas(p(), 0, 1, sem="weak"), "sem")
+        runtime = lambda: atomic_cas(p(), 0, 1, scope=given(int32))  # noqa: E731
+        yield Reject("a runtime scope", "E0205", runtime, "scope")
 
 
 @op("atomic.load", effects=READS | ORDERED)
@@ -273,6 +280,8 @@ class AtomicLoad(Atomic):
         yield Reject("bits", "E0204", lambda: atomic_load(p(4, scalar=int1)), "pointer")
         yield Reject("a mask", "E0603", lambda: atomic_load(p(4), given(int1, 3)), "mask")
         yield Reject("sem", "E0606", lambda: atomic_load(p(4), sem="release"), "sem")
+        runtime = lambda: atomic_load(p(4), sem=given(int32))  # noqa: E731
+        yield Reject("a runtime sem", "E0205", runtime, "sem")
 
 
 @op("atomic.store", effects=WRITES)
@@ -314,6 +323,8 @@ class AtomicStore(Atomic):
         mask = lambda: atomic_store(p(4), 1, given(int1, 3))  # noqa: E731
         yield Reject("a mask", "E0603", mask, "mask")
         yield Reject("sem", "E0606", lambda: atomic_store(p(4), 1, sem="acquire"), "sem")
+        runtime = lambda: atomic_store(p(4), 1, scope=given(int32))  # noqa: E731
+        yield Reject("a runtime scope", "E0205", runtime, "scope")
 
 
 def _pointers(*shape: int, scalar: Type = int32, const: bool = False) -> Tile:
@@ -348,29 +359,12 @@ def _case(
     return Case(cls, label, operands, attributes, buffers={"memory": memory}, row=dtype)
 
 
-def _choice(name: str, argument: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """One of the allowed words; the first where nothing is given. Raises E0606."""
-    known = unwrap(value)
-    if known is None:
-        return allowed[0]
-    if known not in allowed:
-        raise error(
-            "E0606",
-            op=name,
-            name=argument,
-            value=known,
-            allowed=", ".join(map(repr, allowed)),
-            argument=argument,
-        )
-    return str(known)
-
-
 def _options(
     name: str, sem: Any, scope: Any, semantics: tuple[str, ...] = SEMANTICS
 ) -> dict[str, str]:
     return {
-        "sem": _choice(name, "sem", sem, semantics),
-        "scope": _choice(name, "scope", scope, SCOPES),
+        "sem": static_choice(name, sem, "sem", semantics),
+        "scope": static_choice(name, scope, "scope", SCOPES),
     }
 
 

@@ -17,7 +17,7 @@ from .constants import to_tile
 from .constexpr import unwrap
 from .create import static_int
 from .emit import emit_tile, surface
-from .shape import broadcast_tile
+from .shape import broadcast_tile, require_tile
 from .spec import Case, Reject, given
 from .tile import Tile
 
@@ -36,16 +36,9 @@ class Histogram(Op):
     bins: int = attribute()
 
     def infer(self) -> Type:
-        if not self.x.shape or self.x.scalar not in INTEGERS:
-            expected = "a tile of integers"
-            raise error(
-                "E0204",
-                op="histogram",
-                expected=expected,
-                got=self.x.type,
-                hint="cast it first",
-                argument="input",
-            )
+        fits = self.x.scalar in INTEGERS
+        expected, hint = "a tile of integers", "cast it first"
+        require_tile("histogram", [self.x.type], "input", expected, fits=fits, hint=hint)
         if self.mask is not None and (
             self.mask.scalar is not int1 or self.mask.shape != self.x.shape
         ):

@@ -16,12 +16,12 @@ from tritium.ir.types import TileType
 from .cast import convert_tile
 from .constants import constant, describe, number, to_tile
 from .constexpr import constexpr, unwrap
-from .create import arange, static_int, static_shape
+from .create import arange, folded, static_choice, static_int, static_shape
 from .emit import SURFACE, surface
 from .methods import BoundMethod
 from .shape import broadcast_tile, expand_dims
 from .tile import Tile
-from .tuples import Structure, TileTuple
+from .tuples import Structure, TileTuple, elements, several
 
 PADDINGS = ("zero", "nan")
 """What elements outside of the shape read as; for block pointers "" is zero too."""
@@ -35,7 +35,7 @@ _ALIGNMENT = 16
 
 def _integer(value: Any) -> int | None:
     """An integer that is known; None for anything else."""
-    plain = number(value)
+    plain = number(folded(value))
     return plain if isinstance(plain, int) and not isinstance(plain, bool) else None
 
 
@@ -70,14 +70,14 @@ def _fits(value: int, dtype: DType) -> bool:
 
 def _listed(op: str, values: Any, argument: str, count: int | None = None) -> tuple[Any, ...]:
     """The elements of a sequence. Raises E0204 for none, E0206 for another number of them."""
-    known = unwrap(values)
-    if not isinstance(known, (tuple, list, TileTuple)):
-        got = describe(known)
+    known = elements(values)
+    if known is None:
+        got = describe(values)
         raise error("E0204", op=op, expected="a tuple", got=got, hint="", argument=argument)
     if count is not None and len(known) != count:
         text = f"{len(known)} {argument} for {count} axes"
         raise error("E0206", op=op, text=text, hint="give one for each axis", argument=argument)
-    return tuple(known)
+    return known
 
 
 def _base(op: str, base: Any) -> Tile:
@@ -134,15 +134,6 @@ def _fill(op: str, padding: str, element: Type) -> float | None:
         text = f"{element} has no NaN"
         raise error("E0206", op=op, text=text, hint=hint, argument="padding_option")
     return float("nan")
-
-
-def _padding(op: str, option: Any, allowed: tuple[str, ...]) -> str:
-    known = unwrap(option)
-    if known not in allowed:
-        shown = ", ".join(map(repr, allowed))
-        name = "padding_option"
-        raise error("E0606", op=op, name=name, value=known, allowed=shown, argument=name)
-    return str(known)
 
 
 # ---- block pointers ------------------------------------------------------------------------------
@@ -249,9 +240,7 @@ def advance(base: Any, offsets: Any) -> BlockPointer:
 
 def _checked_axes(op: str, pointer: BlockPointer, boundary_check: Any) -> set[int]:
     known = unwrap(boundary_check)
-    given = (
-        known if isinstance(known, (tuple, list, TileTuple)) else () if known is None else [known]
-    )
+    given = () if known is None else several(known)
     rank = len(pointer.block_shape)
     axes = [static_int(op, axis, "boundary_check") for axis in given]
     for axis in axes:
@@ -283,7 +272,7 @@ def load_block(
 ) -> Tile:
     """``tl.load`` of a block pointer."""
     _refuse_mask("load", pointer, mask=mask, other=other)
-    padding = _padding("load", padding_option or "", ("", *PADDINGS))
+    padding = static_choice("load", padding_option, "padding_option", ("", *PADDINGS))
     fill = _fill("load", padding, pointer.dtype.element_ty)
     pointers, inside = _elements("load", pointer, boundary_check)
     made: Tile = SURFACE["load"](pointers, inside, None if inside is None else fill, **options)
@@ -446,7 +435,7 @@ def _description(
     if problem is not None:
         text, hint, argument = problem
         raise error("E0206", op=op, text=text, hint=hint, argument=argument)
-    option = _padding(op, padding, PADDINGS)
+    option = static_choice(op, padding, "padding_option", PADDINGS)
     _fill(op, option, element)
     return Description(sizes, steps, extents, option)
 

@@ -16,6 +16,7 @@ from . import codecs, samples
 from .codecs import ROUNDINGS
 from .constants import describe, to_tile
 from .constexpr import unwrap
+from .create import static_flag, static_value
 from .emit import emit, surface
 from .spec import Case, Reject, Sample, given
 from .tile import Tile
@@ -84,6 +85,8 @@ class Convert(Op):
         yield Reject("rounding of a conversion to int", "E0206", widening, "fp_downcast_rounding")
         unknown = attempt(float32, fp8, "up")
         yield Reject("an unknown rounding", "E0206", unknown, "fp_downcast_rounding")
+        runtime = attempt(float32, fp8, given(int32))
+        yield Reject("a run-time rounding", "E0205", runtime, "fp_downcast_rounding")
 
 
 @op("cast.bitcast")
@@ -137,6 +140,8 @@ class Bitcast(Op):
         yield Reject("fp32 as int64", "E0206", attempt(float32, int64), "dtype")
         yield Reject("int32 as int1", "E0206", attempt(int32, int1), "dtype")
         yield Reject("pointer as int32", "E0206", attempt(PointerType(int8), int32), "dtype")
+        runtime = lambda: cast(given(int32), float32, bitcast=given(int1))  # noqa: E731
+        yield Reject("a run-time choice", "E0205", runtime, "bitcast")
 
 
 def _operands(source: DType, target: DType) -> Array:
@@ -246,10 +251,10 @@ def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any 
     """
     x = to_tile(input, "cast", "input")
     target = dtype_argument("cast", dtype)
-    rounding = unwrap(fp_downcast_rounding)
+    rounding = static_value("cast", fp_downcast_rounding, "fp_downcast_rounding")
     if rounding is not None and (rounding not in ROUNDINGS or not is_narrowing(x.dtype, target)):
         raise _wrong_rounding(rounding, x.dtype, target)
-    if unwrap(bitcast):
+    if static_flag("cast", bitcast, "bitcast"):
         return bitcast_tile(x, target)
     if x.dtype.is_ptr() or not isinstance(target, DType):
         return _cast_pointer(x, target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from .constexpr import unwrap
 from .emit import METHODS, emit_tile, surface
 from .spec import Case, Reject, given
 from .tile import Tile
-from .tuples import TileTuple
+from .tuples import elements
 
 
 @op("create.constant")
@@ -186,11 +186,53 @@ def _constant_data(value: Value) -> Any:
         return np.asarray(op.evaluate(None, *operands))
 
 
-def static_int(name: str, value: Any, argument: str) -> int:
-    """A compile-time integer. Raises E0205 for a run-time value, E0204 for another type."""
+def static_value(name: str, value: Any, argument: str) -> Any:
+    """A value that is known when the kernel is compiled, as Python's.
+
+    Every compile-time argument of an operation is read by it, so local constants may stand for
+    one. Raises E0205 for a run-time value.
+    """
     known = folded(value)
     if isinstance(known, Tile):
         raise error("E0205", op=name, name=argument, got=known.type, argument=argument)
+    return known
+
+
+def static_flag(name: str, value: Any, argument: str) -> bool:
+    """A compile-time bool, integers and None too. Raises E0205 at run time, E0204 for others."""
+    known = static_value(name, value, argument)
+    if known is not None and not isinstance(known, (int, np.bool_)):
+        expected, got = f"a bool as {argument}", repr(known)
+        raise error("E0204", op=name, expected=expected, got=got, hint="", argument=argument)
+    return bool(known)
+
+
+def static_choice(
+    name: str, value: Any, argument: str, allowed: Sequence[str], *, prefix: str = ""
+) -> str:
+    """One of the allowed words, with ``prefix`` or without; the first of them where it is None.
+
+    Raises E0205 for a run-time value, E0606 for another word.
+    """
+    known = static_value(name, value, argument)
+    word = known.removeprefix(prefix) if isinstance(known, str) else known
+    if word is None:
+        return allowed[0]
+    if word not in allowed:
+        raise error(
+            "E0606",
+            op=name,
+            name=argument,
+            value=known,
+            allowed=", ".join(map(repr, allowed)),
+            argument=argument,
+        )
+    return str(word)
+
+
+def static_int(name: str, value: Any, argument: str) -> int:
+    """A compile-time integer. Raises E0205 for a run-time value, E0204 for another type."""
+    known = static_value(name, value, argument)
     if not isinstance(known, int) or isinstance(known, bool):
         raise error(
             "E0204",
@@ -209,8 +251,9 @@ def static_shape(name: str, shape: Any, argument: str = "shape") -> tuple[int, .
     Raises E0205 for a run-time extent, E0204 for anything but integers, E0206 for an extent under
     1 or more elements than a tile may have.
     """
-    known = unwrap(shape)
-    if not isinstance(known, (tuple, list, TileTuple)):
+    listed = elements(shape)
+    if listed is None:
+        known = unwrap(shape)
         raise error(
             "E0204",
             op=name,
@@ -219,7 +262,7 @@ def static_shape(name: str, shape: Any, argument: str = "shape") -> tuple[int, .
             hint="write (n,) for one axis",
             argument=argument,
         )
-    extents = tuple(static_int(name, extent, argument) for extent in known)
+    extents = tuple(static_int(name, extent, argument) for extent in listed)
     count = math.prod(extents)
     if any(extent < 1 for extent in extents) or count > MAX_TILE_NUMEL:
         raise error(

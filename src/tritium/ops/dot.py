@@ -32,7 +32,7 @@ from .cast import dtype_argument
 from .codecs import decode, encode
 from .constants import to_tile
 from .constexpr import unwrap
-from .create import static_int
+from .create import static_flag, static_int, static_value
 from .emit import emit_tile, surface
 from .shape import Reshape
 from .spec import AgreementTable, Case, Order, Reject, Sample, given
@@ -173,6 +173,11 @@ class Dot(Op):
         yield Reject("both precisions", "E0206", both, "allow_tf32")
         runtime = attempt(x, y, max_num_imprecise_acc=given(int32))
         yield Reject("a runtime bound", "E0205", runtime, "max_num_imprecise_acc")
+        runtime = attempt(x, y, input_precision=given(int32))
+        yield Reject("a runtime precision", "E0205", runtime, "input_precision")
+        runtime = attempt(x, y, allow_tf32=given(int32))
+        yield Reject("a runtime permission", "E0205", runtime, "allow_tf32")
+        yield Reject("a permission", "E0204", attempt(x, y, allow_tf32="yes"), "allow_tf32")
 
 
 def _magnitude(a: DType, b: DType, out: DType, x: Array, y: Array, acc: Any = None) -> Array:
@@ -270,7 +275,8 @@ def _product_type(a: Type, b: Type, out_dtype: DType) -> Type:
 
 def _precision(input_precision: Any, allow_tf32: Any) -> str:
     """The name of a precision, in small letters. Raises E0606, E0206 where both are given."""
-    chosen, allowed = unwrap(input_precision), unwrap(allow_tf32)
+    chosen = static_value("dot", input_precision, "input_precision")
+    allowed = static_value("dot", allow_tf32, "allow_tf32")
     if chosen is not None and allowed is not None:
         raise error(
             "E0206",
@@ -280,7 +286,7 @@ def _precision(input_precision: Any, allow_tf32: Any) -> str:
             argument="allow_tf32",
         )
     if allowed is not None:
-        return "tf32" if allowed else "ieee"
+        return "tf32" if static_flag("dot", allowed, "allow_tf32") else "ieee"
     if chosen is None:
         return knobs.language.fp32_default or DEFAULT_PRECISION
     name = chosen.lower() if isinstance(chosen, str) else chosen

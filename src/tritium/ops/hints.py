@@ -17,12 +17,12 @@ from .cast import convert_tile
 from .constants import constant, describe, number, to_tile
 from .constexpr import constexpr, unwrap
 from .control import iterations
-from .create import folded, static_int
+from .create import static_flag, static_int, static_value
 from .emit import METHODS, emit, emit_tile, surface, tracer_of
 from .promotion import common_type
 from .spec import Case, Reject, Sample, given
 from .tile import Tile
-from .tuples import TileTuple
+from .tuples import several
 
 
 @op("hints.promise")
@@ -100,9 +100,7 @@ class Assume(Op):
 
 def _promise(name: str, attribute: str, input: Any, values: Any) -> Any:
     """``input`` with a promise: one compile-time integer for each axis. Raises E0206."""
-    known = unwrap(values)
-    listed = known if isinstance(known, (tuple, list, TileTuple)) else (known,)
-    numbers = tuple(static_int(name, value, "values") for value in listed)
+    numbers = tuple(static_int(name, value, "values") for value in several(values))
     tile = to_tile(input, name, "input")
     entries = len(tile.type.shape)
     if not entries and attribute == "multiple":
@@ -182,9 +180,7 @@ def static_assert(cond: Any, msg: Any = "") -> None:
 
     Raises E0205 for a run-time condition, E0204 for anything but a bool.
     """
-    known = folded(cond)
-    if isinstance(known, Tile):
-        raise error("E0205", op="static_assert", name="cond", got=known.type, argument="cond")
+    known = static_value("static_assert", cond, "cond")
     if not isinstance(known, bool):
         raise error(
             "E0204",
@@ -194,7 +190,7 @@ def static_assert(cond: Any, msg: Any = "") -> None:
             hint="compare, or write bool(x)",
             argument="cond",
         )
-    text = str(unwrap(msg))
+    text = str(static_value("static_assert", msg, "msg"))
     if not known:
         raise error("E0119", detail=f": {text}" if text else "", argument="cond")
 
@@ -209,11 +205,16 @@ def static_print(
         return
     print(
         *texts,
-        sep=unwrap(sep),
-        end=unwrap(end),
+        sep=static_value("static_print", sep, "sep"),
+        end=static_value("static_print", end, "end"),
         file=unwrap(file) or sys.stdout,
-        flush=bool(unwrap(flush)),
+        flush=static_flag("static_print", flush, "flush"),
     )
+
+
+def _schedule(number: Any, argument: str) -> int | None:
+    """A number for the schedule of a loop, or None. Raises E0205 and E0204."""
+    return None if unwrap(number) is None else static_int("range", number, argument)
 
 
 class Range:
@@ -243,15 +244,15 @@ class Range:
         self.start = 0 if one_bound else arg1
         self.end = arg1 if one_bound else arg2
         self.step = 1 if unwrap(step) is None else step
-        self.num_stages = unwrap(num_stages)
-        self.loop_unroll_factor = unwrap(loop_unroll_factor)
+        self.num_stages = _schedule(num_stages, "num_stages")
+        self.loop_unroll_factor = _schedule(loop_unroll_factor, "loop_unroll_factor")
         flags = {
             "disallow_acc_multi_buffer": disallow_acc_multi_buffer,
             "flatten": flatten,
             "warp_specialize": warp_specialize,
             "disable_licm": disable_licm,
         }
-        self.hints = tuple(name for name, flag in flags.items() if unwrap(flag))
+        self.hints = tuple(name for name, flag in flags.items() if static_flag("range", flag, name))
         if number(self.step) == 0:
             raise error("E0206", op="range", text="the step is 0", hint="", argument="step")
 
@@ -331,7 +332,7 @@ class Condition:
 
     def __init__(self, arg: Any, disable_licm: Any = False) -> None:
         self.condition = arg
-        self.disable_licm = bool(unwrap(disable_licm))
+        self.disable_licm = static_flag("condition", disable_licm, "disable_licm")
 
     def __bool__(self) -> bool:
         return bool(self.condition)

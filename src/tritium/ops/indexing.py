@@ -18,7 +18,7 @@ from .rearrange import Cat, Gather, Slice, Update
 from .select import where
 from .shape import Reshape, broadcast_tile, common_shape, insert_axes, wrap_axis
 from .tile import Tile
-from .tuples import TileTuple
+from .tuples import TileTuple, several
 
 Shape = tuple[int, ...]
 
@@ -95,8 +95,7 @@ def parse(name: str, shape: Shape, index: Any) -> Parts:
     Raises E0208 for an index that is none, E0206 for places outside of the tile, E0205 for a slice
     with a run-time bound.
     """
-    keys = [*index] if isinstance(index, (tuple, list, TileTuple)) else [index]
-    known = [unwrap(key) for key in keys]
+    known = [unwrap(key) for key in several(index)]
     ranges: list[range] = []
     at: dict[int, Tile] = {}
     dropped: list[int] = []

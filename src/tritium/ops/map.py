@@ -20,7 +20,7 @@ from .constants import to_tile
 from .control import Yield
 from .create import static_int
 from .emit import emit, surface, tracer_of
-from .shape import broadcast_tiles
+from .shape import broadcast_tiles, require_tile
 from .spec import Case, Reject, Sample, given
 from .tile import Tile
 from .tuples import TileTuple
@@ -45,10 +45,7 @@ class MapElementwise(Op):
     function: Region = region()
 
     def infer(self) -> tuple[Type, ...]:
-        if not self.inputs or not self.inputs[0].shape:
-            got = self.inputs[0].type if self.inputs else "nothing"
-            raise _refused("E0204", expected="a tile", got=got, hint="", argument="args")
-        shape = self.inputs[0].shape
+        shape = require_tile("map_elementwise", [each.type for each in self.inputs], "args")
         if any(each.shape != shape for each in self.inputs):
             raise error("E0301", text="map.elementwise: its inputs differ in shape")
         _check_pack(shape, self.pack)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -31,10 +32,12 @@ from .blocks import BlockPointer, load_block, store_block
 from .cast import bitcast_tile, cast, convert_tile
 from .constants import constant, describe, number, to_tile
 from .constexpr import unwrap
+from .create import static_choice, static_flag
 from .emit import METHODS, emit_tile, surface
 from .shape import broadcast_tile, broadcast_tiles, common_shape
 from .spec import Case, Reject, Sample, given
 from .tile import Tile
+from .tuples import SEQUENCES
 
 CACHE_MODIFIERS = ("", "ca", "cg", "cs", "cv", "wb", "wt")
 EVICTION_POLICIES = ("", "evict_first", "evict_last", "evict_normal")
@@ -155,6 +158,12 @@ class Load(Op):
         yield Reject("boundary_check", "E0607", check, "boundary_check")
         padding = lambda: load(p(4), padding_option="zero")  # noqa: E731
         yield Reject("padding_option", "E0607", padding, "padding_option")
+        check = lambda: load(p(4), boundary_check=0)  # noqa: E731
+        yield Reject("an axis to check", "E0607", check, "boundary_check")
+        for name in ("cache_modifier", "eviction_policy", "volatile"):
+            option = {name: given(int32)}
+            runtime = functools.partial(load, p(4), **option)
+            yield Reject(f"a runtime {name}", "E0205", runtime, name)
 
 
 @op("memory.store", effects=WRITES)
@@ -217,6 +226,10 @@ class Store(Op):
         )
         check = lambda: store(p(4), 0.0, boundary_check=(0,))  # noqa: E731
         yield Reject("boundary_check", "E0607", check, "boundary_check")
+        for name in ("cache_modifier", "eviction_policy"):
+            option = {name: given(int32)}
+            runtime = functools.partial(store, p(4), 0.0, **option)
+            yield Reject(f"a runtime {name}", "E0205", runtime, name)
 
 
 def _pointers(*shape: int, scalar: Type = float32, const: bool = False) -> Tile:
@@ -300,22 +313,12 @@ def offset_pointer(pointer: Tile, offset: Tile, *, negate: bool = False) -> Tile
     return emit_tile(Offset, pointer=pointer, offset=offset)
 
 
-def _option(name: str, argument: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """A cache modifier (a leading dot is dropped) or an eviction policy. Raises E0606."""
-    known = unwrap(value)
-    text = "" if known is None else known
-    if isinstance(text, str) and argument == "cache_modifier":
-        text = text.removeprefix(".")
-    if text not in allowed:
-        raise error(
-            "E0606",
-            op=name,
-            name=argument,
-            value=known,
-            allowed=", ".join(repr(each) for each in allowed),
-            argument=argument,
-        )
-    return str(text)
+def _options(name: str, cache_modifier: Any, eviction_policy: Any) -> dict[str, Any]:
+    """A cache modifier, whose leading dot is dropped, and an eviction policy. Raises E0606."""
+    modifiers, policies = CACHE_MODIFIERS, EVICTION_POLICIES
+    cache = static_choice(name, cache_modifier, "cache_modifier", modifiers, prefix=".")
+    eviction = static_choice(name, eviction_policy, "eviction_policy", policies)
+    return {"cache": cache, "eviction": eviction}
 
 
 def _refuse_block_pointer_options(
@@ -323,7 +326,8 @@ def _refuse_block_pointer_options(
 ) -> None:
     for argument, value in (("boundary_check", boundary_check), ("padding_option", padding_option)):
         known = unwrap(value)
-        if known is not None and len(known) > 0:
+        nothing = known is None or (isinstance(known, (str, *SEQUENCES)) and not len(known))
+        if not nothing:
             raise error("E0607", op=name, name=argument, got=pointer.type, argument=argument)
 
 
@@ -411,11 +415,8 @@ def load(
     _refuse_block_pointer_options("load", address, boundary_check, padding_option)
     if unwrap(other) is not None and unwrap(mask) is None:
         raise error("E0604", op="load", argument="other")
-    options = {
-        "cache": _option("load", "cache_modifier", cache_modifier, CACHE_MODIFIERS),
-        "eviction": _option("load", "eviction_policy", eviction_policy, EVICTION_POLICIES),
-        "volatile": bool(unwrap(volatile)),
-    }
+    options = _options("load", cache_modifier, eviction_policy)
+    options["volatile"] = static_flag("load", volatile, "volatile")
     lanes = _mask_tile("load", mask)
     if lanes is not None:
         address, lanes = _fit_mask(address, lanes)
@@ -469,10 +470,7 @@ def store(
         return
     address = _pointer_tile("store", pointer)
     _refuse_block_pointer_options("store", address, boundary_check)
-    options = {
-        "cache": _option("store", "cache_modifier", cache_modifier, CACHE_MODIFIERS),
-        "eviction": _option("store", "eviction_policy", eviction_policy, EVICTION_POLICIES),
-    }
+    options = _options("store", cache_modifier, eviction_policy)
     if address.type.scalar.is_const():
         raise error("E0605", op="store", got=address.type, argument="pointer")
     shape = address.type.shape

@@ -11,7 +11,7 @@ from tritium.diagnostics import error
 from tritium.ir.core import Op, attribute, op
 from tritium.ir.dtypes import Type, int32
 
-from .create import folded
+from .create import static_value
 from .emit import emit_tile, surface
 from .spec import Case, Reject, given
 from .tile import Tile
@@ -85,9 +85,7 @@ def _check_axis(name: str, axis: Any) -> Type:
 
 
 def _static_axis(name: str, axis: Any) -> int:
-    known = folded(axis)
-    if isinstance(known, Tile):
-        raise error("E0205", op=name, name="axis", got=known.type, argument="axis")
+    known = static_value(name, axis, "axis")
     _check_axis(name, known)
     return int(known)
 

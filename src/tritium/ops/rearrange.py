@@ -26,6 +26,7 @@ from tritium.ir.types import TileType
 
 from . import samples
 from .constants import to_tile
+from .create import static_flag
 from .emit import emit_tile, surface
 from .shape import Reshape, broadcast_tiles, insert_axes, wrap_axis
 from .spec import Case, Reject, Sample, given
@@ -196,6 +197,8 @@ class Cat(Op):
         yield Reject("an axis", "E0207", lambda: cat(x(3), x(3), dim=1), "dim")
         yield Reject("a run-time axis", "E0205", lambda: cat(x(3), x(3), dim=given(int32)), "dim")
         yield Reject("a scalar", "E0207", lambda: cat(x(), x()), "dim")
+        order = lambda: cat(x(3), x(3), can_reorder=given(int32))  # noqa: E731
+        yield Reject("a run-time permission", "E0205", order, "can_reorder")
         yield Reject("join: types", "E0201", lambda: join(x(3), given(int32, 3)), None)
         yield Reject("join: shapes", "E0202", lambda: join(x(3), x(2)), None)
         yield Reject("join: a string", "E0210", lambda: join("a", x(3)), "a")
@@ -358,6 +361,7 @@ def cat(input: Any, other: Any, can_reorder: Any = False, dim: Any = 0) -> Tile:
     left, right = to_tile(input, "cat", "input"), to_tile(other, "cat", "other")
     shape = left.type.shape
     axis = wrap_axis("cat", dim, len(shape), shape, "dim")
+    static_flag("cat", can_reorder, "can_reorder")
     return emit_tile(Cat, left=left, right=right, axis=axis)
 
 

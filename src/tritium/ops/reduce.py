@@ -44,14 +44,22 @@ from .combines import add_region, argmin_region, first_region, maximum_region, w
 from .constants import to_tile
 from .constexpr import unwrap
 from .control import Yield
-from .create import arange
+from .create import arange, static_flag
 from .elementwise import compute_storage
 from .emit import SURFACE, emit, emit_tile, surface, tracer_of
 from .select import where
-from .shape import ExpandDims, broadcast_tile, flatten, wrap_axis
+from .shape import (
+    ExpandDims,
+    broadcast_tile,
+    flatten,
+    require_axis,
+    require_one_shape,
+    require_tile,
+    wrap_axis,
+)
 from .spec import AgreementTable, Case, Order, Reject, Sample, given
 from .tile import Tile
-from .tuples import TileTuple
+from .tuples import TileTuple, elements, several
 
 Combine: TypeAlias = Callable[[Sequence[Array], Sequence[Array]], Sequence[Array]]
 
@@ -121,11 +129,8 @@ def _merge(left: list[Array], right: list[Array], combine: Combine) -> list[Arra
 
 def _drop_axis(name: str, input: Value, axis: int) -> Type:
     """The type of a result: ``input``'s without ``axis``."""
-    shape = input.shape
-    if not shape:
-        raise error("E0204", op=name, expected="a tile", got=input.type, hint="", argument="input")
-    if not 0 <= axis < len(shape):
-        raise error("E0207", op=name, axis=axis, shape=shape, argument="axis")
+    shape = require_tile(name, [input.type], "input")
+    require_axis(name, axis, shape, "axis")
     return shaped(input.scalar, shape[:axis] + shape[axis + 1 :])
 
 
@@ -275,17 +280,9 @@ class Reduce(Op):
     combine: Region = region()
 
     def infer(self) -> tuple[Type, ...]:
-        if not self.inputs:
-            raise error("E0204", op="reduce", expected="a tile", got="nothing", hint="")
-        for each in self.inputs[1:]:
-            if each.shape != self.inputs[0].shape:
-                raise error(
-                    "E0206",
-                    op="reduce",
-                    text=f"the inputs have the shapes {self.inputs[0].shape} and {each.shape}",
-                    hint="broadcast them first",
-                    argument="input",
-                )
+        types = [each.type for each in self.inputs]
+        require_tile("reduce", types, "input")
+        require_one_shape("reduce", types, "input")
         results = tuple(_drop_axis("reduce", each, self.axis) for each in self.inputs)
         check_combine("reduce", self.combine, [each.scalar for each in self.inputs])
         return results
@@ -356,6 +353,28 @@ class Reduce(Op):
         yield Reject("two results", "E0206", twice, "combine_fn")
         indices = lambda: max(x(3), return_indices=True)  # noqa: E731
         yield Reject("indices without an axis", "E0206", indices, "axis")
+        indices = lambda: max(x(), 0, return_indices=True)  # noqa: E731
+        yield Reject("indices of a scalar", "E0204", indices, "input")
+        keep = lambda: reduce(x(3), 0, add, keep_dims=given(int1))  # noqa: E731
+        yield Reject("runtime kept axes", "E0205", keep, "keep_dims")
+        text = lambda: reduce(x(3), 0, add, keep_dims="yes")  # noqa: E731
+        yield Reject("kept axes by name", "E0204", text, "keep_dims")
+        yield from _flag_rejects()
+
+
+def _flag_rejects() -> Iterator[Reject]:
+    """Run-time values for what the surface functions must know."""
+    calls: list[tuple[Any, Sequence[str]]] = [
+        (sum, ("keep_dims",)),
+        (argmax, ("tie_break_left", "keep_dims")),
+        (argmin, ("tie_break_left", "keep_dims")),
+    ]
+    named = ("return_indices", "return_indices_tie_break_left", "keep_dims")
+    for call, names in (*calls, (max, named), (min, named)):
+        for name in names:
+            flag = {name: given(int1)}
+            attempt = functools.partial(call, samples.floats(3), 0, **flag)
+            yield Reject(f"a runtime {name} of {call.__name__}", "E0205", attempt, name)
 
 
 def check_combine(name: str, combine: Any, wanted: Sequence[Type]) -> None:
@@ -424,18 +443,20 @@ def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False) -> An
     Raises E0204 for a scalar, E0206 where the shapes or the function's results don't fit, E0207
     for an axis out of range.
     """
-    known = unwrap(input)
-    several = isinstance(known, (tuple, list, TileTuple))
-    tiles = [to_tile(each, "reduce", "input") for each in (known if several else (known,))]
+    return _reduce("reduce", input, axis, combine_fn, keep_dims)
+
+
+def _reduce(name: str, input: Any, axis: Any, combine_fn: Any, keep_dims: Any) -> Any:
+    tiles = [to_tile(each, name, "input") for each in several(input)]
     types = [tile.dtype for tile in tiles]
-    made = tracer_of("tl.reduce").region(combine_fn, types + types)
+    made = tracer_of(f"tl.{name}").region(combine_fn, types + types)
 
     def emit_reduce(flat: Sequence[Tile], place: int) -> Any:
         result = emit(Reduce, inputs=tuple(flat), axis=place, combine=made)
         return result if len(flat) > 1 else (result,)
 
-    results = _along("reduce", tiles, axis, keep_dims, emit_reduce)
-    return TileTuple(results) if several else results[0]
+    results = _along(name, tiles, axis, keep_dims, emit_reduce)
+    return results[0] if elements(input) is None else TileTuple(results)
 
 
 def _along(
@@ -446,11 +467,8 @@ def _along(
     apply: Callable[[Sequence[Tile], int], Sequence[Tile]],
 ) -> list[Tile]:
     """``apply`` on the tiles and an axis of theirs; axis None flattens, kept axes come back."""
-    shape = tiles[0].type.shape if tiles else ()
-    if not shape:
-        got = tiles[0].type if tiles else "an empty tuple"
-        raise error("E0204", op=name, expected="a tile", got=got, hint="", argument="input")
-    keep = bool(unwrap(keep_dims))
+    shape = require_tile(name, [tile.type for tile in tiles], "input")
+    keep = static_flag(name, keep_dims, "keep_dims")
     if unwrap(axis) is None:
         results = apply([flatten(tile) for tile in tiles], 0)
         ones = (1,) * len(shape)
@@ -507,13 +525,14 @@ def _extremum(
     input: Any,
     axis: Any,
     return_indices: Any,
-    tie_break_left: Any,
+    ties: tuple[str, Any],
     keep_dims: Any,
 ) -> Any:
     x = to_tile(input, name, "input")
-    if not unwrap(return_indices):
+    leftmost = static_flag(name, ties[1], ties[0])
+    if not static_flag(name, return_indices, "return_indices"):
         return _reduced(name, cls, _at_least_32_bits(x), axis, keep_dims)
-    shape = x.type.shape
+    shape = require_tile(name, [x.type], "input")
     if unwrap(axis) is None:
         raise error(
             "E0206",
@@ -527,7 +546,7 @@ def _extremum(
     for _ in shape[place + 1 :]:
         indices = emit_tile(ExpandDims, x=indices, axis=len(indices.type.shape))
     pair = (x, broadcast_tile(indices, shape))
-    return reduce(pair, place, combines[0 if unwrap(tie_break_left) else 1], keep_dims)
+    return _reduce(name, pair, place, combines[0 if leftmost else 1], keep_dims)
 
 
 @composite
@@ -580,7 +599,7 @@ def max(
 
     Raises E0204 for a scalar, E0207 for an axis out of range, E0206 for indices without an axis.
     """
-    ties = return_indices_tie_break_left
+    ties = ("return_indices_tie_break_left", return_indices_tie_break_left)
     return _extremum("max", Max, LARGEST, input, axis, return_indices, ties, keep_dims)
 
 
@@ -593,14 +612,15 @@ def min(
     keep_dims: Any = False,
 ) -> Any:
     """The smallest element along ``axis``, of all elements where it is None; else as ``max``."""
-    ties = return_indices_tie_break_left
+    ties = ("return_indices_tie_break_left", return_indices_tie_break_left)
     return _extremum("min", Min, SMALLEST, input, axis, return_indices, ties, keep_dims)
 
 
 @surface(method=True)
 def argmax(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> Tile:
     """The int32 index of the largest element along ``axis``, as ``max`` gives it."""
-    made = _extremum("argmax", Max, LARGEST, input, axis, True, tie_break_left, keep_dims)
+    ties = ("tie_break_left", tie_break_left)
+    made = _extremum("argmax", Max, LARGEST, input, axis, True, ties, keep_dims)
     index: Tile = made[1]
     return index
 
@@ -608,6 +628,7 @@ def argmax(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = F
 @surface(method=True)
 def argmin(input: Any, axis: Any, tie_break_left: Any = True, keep_dims: Any = False) -> Tile:
     """The int32 index of the smallest element along ``axis``, as ``min`` gives it."""
-    made = _extremum("argmin", Min, SMALLEST, input, axis, True, tie_break_left, keep_dims)
+    ties = ("tie_break_left", tie_break_left)
+    made = _extremum("argmin", Min, SMALLEST, input, axis, True, ties, keep_dims)
     index: Tile = made[1]
     return index

@@ -22,7 +22,7 @@ from . import samples
 from .codecs import decode
 from .constants import to_tile
 from .constexpr import unwrap
-from .create import full
+from .create import full, static_flag
 from .emit import emit, surface, tracer_of
 from .shape import broadcast_tiles
 from .spec import Case, Reject, Sample, given
@@ -118,6 +118,8 @@ class Print(Op):
         yield Reject("no text", "E0204", lambda: device_print(given(int32)), "prefix")
         yield Reject("a line's end", "E0206", lambda: device_print("a\n"), "prefix")
         yield Reject("no value", "E0210", lambda: device_print("x", None), "args")
+        digits = lambda: device_print("x", 1, hex=given(int1))  # noqa: E731
+        yield Reject("a runtime notation", "E0205", digits, "hex")
 
 
 @op("report.assert", effects=ORDERED)
@@ -218,7 +220,8 @@ def device_print(prefix: Any, *args: Any, hex: Any = False) -> None:
     if args:
         text = f"{text.removesuffix(' ').removesuffix(':')}: "
     tiles = tuple(to_tile(each, "device_print", "args") for each in args)
-    emit(Print, args=tiles, prefix=text, hex=bool(unwrap(hex)))
+    digits = static_flag("device_print", hex, "hex")
+    emit(Print, args=tiles, prefix=text, hex=digits)
 
 
 @surface

@@ -15,7 +15,18 @@ import numpy as np
 
 from tritium.diagnostics import error
 from tritium.ir.core import Op, Region, Value, attribute, op, operands, region
-from tritium.ir.dtypes import VALUES, Array, DType, Type, bfloat16, float32, int8, int32, uint32
+from tritium.ir.dtypes import (
+    VALUES,
+    Array,
+    DType,
+    Type,
+    bfloat16,
+    float32,
+    int1,
+    int8,
+    int32,
+    uint32,
+)
 
 from . import samples
 from .callable import composite
@@ -23,12 +34,13 @@ from .cast import cast
 from .combines import add_region, argmin_region, first_region, maximum_region, welford_region
 from .constants import to_tile
 from .constexpr import unwrap
+from .create import static_flag
 from .emit import emit, surface, tracer_of
 from .reduce import CASE_SHAPES, check_combine, combiner
-from .shape import wrap_axis
+from .shape import require_axis, require_one_shape, require_tile, wrap_axis
 from .spec import Case, Reject, Sample, given
 from .tile import Tile
-from .tuples import TileTuple
+from .tuples import TileTuple, elements, several
 
 
 @op("scan.scan")
@@ -50,30 +62,10 @@ class Scan(Op):
     combine: Region = region()
 
     def infer(self) -> tuple[Type, ...]:
-        if not self.inputs or not self.inputs[0].shape:
-            got = self.inputs[0].type if self.inputs else "nothing"
-            raise error(
-                "E0204",
-                op="associative_scan",
-                expected="a tile",
-                got=got,
-                hint="",
-                argument="input",
-            )
-        shape = self.inputs[0].shape
-        for each in self.inputs[1:]:
-            if each.shape != shape:
-                raise error(
-                    "E0206",
-                    op="associative_scan",
-                    text=f"the inputs have the shapes {shape} and {each.shape}",
-                    hint="broadcast them first",
-                    argument="input",
-                )
-        if not 0 <= self.axis < len(shape):
-            raise error(
-                "E0207", op="associative_scan", axis=self.axis, shape=shape, argument="axis"
-            )
+        types = [each.type for each in self.inputs]
+        shape = require_tile("associative_scan", types, "input")
+        require_one_shape("associative_scan", types, "input")
+        require_axis("associative_scan", self.axis, shape, "axis")
         wanted = [each.scalar for each in self.inputs]
         if self.initial and [each.type for each in self.initial] != wanted:
             raise error("E0301", text="scan.scan: its initial values have other types")
@@ -171,15 +163,22 @@ class Scan(Op):
         yield Reject("a sum of a scalar", "E0204", lambda: cumsum(x()), "input")
         yield Reject("a sum along an axis", "E0207", lambda: cumsum(x(3), 1), "axis")
         yield Reject("a product along an axis", "E0207", lambda: cumprod(x(3), -2), "axis")
+        flag = given(int1)
+        way = lambda: scan(x(3), 0, add, reverse=flag)  # noqa: E731
+        yield Reject("a runtime direction", "E0205", way, "reverse")
+        for call in (cumsum, cumprod):
+            for name in ("reverse", "exclusive"):
+                attempt = functools.partial(call, x(3), **{name: flag})
+                yield Reject(f"a runtime {name} of {call.__name__}", "E0205", attempt, name)
+        start = lambda: cumsum(x(3), exclusive=1.5)  # noqa: E731
+        yield Reject("a number as a flag", "E0204", start, "exclusive")
 
 
 def _initial(exclusive: Any, tiles: Sequence[Tile]) -> tuple[Tile, ...]:
     """The scalars that an exclusive scan starts with, in the types of the inputs."""
-    known = unwrap(exclusive)
-    if known is None:
+    if unwrap(exclusive) is None:
         return ()
-    each = tuple(known) if isinstance(known, (tuple, list, TileTuple)) else (known,)
-    values = [to_tile(value, "associative_scan", "exclusive") for value in each]
+    values = [to_tile(value, "associative_scan", "exclusive") for value in several(exclusive)]
     if len(values) != len(tiles) or any(value.type.shape for value in values):
         raise error(
             "E0206",
@@ -209,22 +208,15 @@ def associative_scan(
     Raises E0204 for a scalar, E0206 where the shapes, the function's results or ``exclusive`` don't
     fit, E0207 for an axis out of range.
     """
-    known = unwrap(input)
-    several = isinstance(known, (tuple, list, TileTuple))
-    tiles = [
-        to_tile(each, "associative_scan", "input") for each in (known if several else (known,))
-    ]
+    tiles = [to_tile(each, "associative_scan", "input") for each in several(input)]
     results = _scan("associative_scan", tiles, axis, combine_fn, reverse, exclusive)
-    return TileTuple(results) if several else results[0]
+    return results[0] if elements(input) is None else TileTuple(results)
 
 
 def _scan(
     name: str, tiles: Sequence[Tile], axis: Any, combine: Any, reverse: Any, exclusive: Any
 ) -> Sequence[Tile]:
-    shape = tiles[0].type.shape if tiles else ()
-    if not shape:
-        got = tiles[0].type if tiles else "an empty tuple"
-        raise error("E0204", op=name, expected="a tile", got=got, hint="", argument="input")
+    shape = require_tile(name, [tile.type for tile in tiles], "input")
     place = wrap_axis(name, axis, len(shape), shape, "axis")
     types = [tile.dtype for tile in tiles]
     result = emit(
@@ -232,7 +224,7 @@ def _scan(
         inputs=tuple(tiles),
         initial=_initial(exclusive, tiles),
         axis=place,
-        reverse=bool(unwrap(reverse)),
+        reverse=static_flag(name, reverse, "reverse"),
         combine=tracer_of(f"tl.{name}").region(combine, types + types),
     )
     return result if len(tiles) > 1 else (result,)
@@ -259,7 +251,7 @@ def _cumulated(name: str, combine: Any, start: int, given: tuple[Any, Any, Any, 
         x = cast(x, dtype)
     elif isinstance(scalar, DType) and scalar.is_int() and scalar.bits < 32:
         x = cast(x, int32 if scalar.is_int_signed() else uint32)
-    initial = start if unwrap(exclusive) else None
+    initial = start if static_flag(name, exclusive, "exclusive") else None
     return _scan(name, [x], axis, combine, reverse, initial)[0]
 
 

@@ -16,11 +16,11 @@ from tritium.ir.types import MAX_TILE_NUMEL, TileType, shaped
 from . import samples
 from .constants import to_tile
 from .constexpr import unwrap
-from .create import Splat, static_int, static_shape
+from .create import Splat, static_flag, static_int, static_shape
 from .emit import emit_tile, surface
 from .spec import Case, Reject, given
 from .tile import Tile
-from .tuples import TileTuple
+from .tuples import TileTuple, several
 
 Shape = tuple[int, ...]
 
@@ -243,6 +243,44 @@ def common_shape(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     return result
 
 
+def require_tile(
+    name: str,
+    types: Sequence[Type],
+    argument: str,
+    expected: str = "a tile",
+    *,
+    fits: bool = True,
+    hint: str = "",
+) -> tuple[int, ...]:
+    """The shape of the first of ``types``.
+
+    Raises E0204 for a scalar, where there is none, and unless its elements are such as it ``fits``.
+    """
+    if not types or not types[0].shape or not fits:
+        got = types[0] if types else "nothing"
+        raise error("E0204", op=name, expected=expected, got=got, hint=hint, argument=argument)
+    return types[0].shape
+
+
+def require_one_shape(name: str, types: Sequence[Type], argument: str) -> None:
+    """Raises E0206 unless all ``types`` have the first one's shape."""
+    for each in types[1:]:
+        if each.shape != types[0].shape:
+            raise error(
+                "E0206",
+                op=name,
+                text=f"the inputs have the shapes {types[0].shape} and {each.shape}",
+                hint="broadcast them first",
+                argument=argument,
+            )
+
+
+def require_axis(name: str, axis: int, shape: tuple[int, ...], argument: str) -> None:
+    """Raises E0207 unless ``axis``, counted from 0, is one of a tile's of that shape."""
+    if not 0 <= axis < len(shape):
+        raise error("E0207", op=name, axis=axis, shape=shape, argument=argument)
+
+
 def broadcast_tile(x: Tile, shape: tuple[int, ...]) -> Tile:
     """``x`` repeated to ``shape``, which its own shape must broadcast to (E0202 otherwise)."""
     have = x.type.shape
@@ -316,8 +354,7 @@ def expand_dims(input: Any, axis: Any) -> Tile:
     A scalar becomes a tile. Raises E0207 for a position out of range, E0206 for one given twice.
     """
     x = to_tile(input, "expand_dims", "input")
-    known = unwrap(axis)
-    given = list(known) if isinstance(known, (tuple, list, TileTuple)) else [known]
+    given = several(axis)
     shape = x.type.shape
     rank = len(shape) + len(given)
     places = sorted(wrap_axis("expand_dims", each, rank, shape, "axis") for each in given)
@@ -380,6 +417,7 @@ def reshape(input: Any, *shape: Any, can_reorder: Any = False) -> Tile:
     scalar. ``can_reorder`` permits another order of the elements; it is never used. Raises E0206
     where the number of elements differs.
     """
+    static_flag("reshape", can_reorder, "can_reorder")
     return _reshape(to_tile(input, "reshape", "input"), _shape_of("reshape", shape))
 
 
@@ -401,6 +439,7 @@ def flatten(x: Tile) -> Tile:
 @surface(method=True)
 def ravel(x: Any, can_reorder: Any = False) -> Tile:
     """``x`` as one axis, in row-major order. ``can_reorder`` is never used."""
+    static_flag("ravel", can_reorder, "can_reorder")
     return flatten(to_tile(x, "ravel", "x"))
 
 
@@ -443,6 +482,5 @@ def trans(input: Any, *dims: Any) -> Tile:
 
 
 def _permute(name: str, x: Tile, given: tuple[Any, ...]) -> Tile:
-    dims = unwrap(given[0]) if len(given) == 1 else given
-    listed = tuple(dims) if isinstance(dims, (tuple, list, TileTuple)) else (dims,)
+    listed = several(given[0]) if len(given) == 1 else given
     return emit_tile(Trans, x=x, order=tuple(static_int(name, axis, "dims") for axis in listed))

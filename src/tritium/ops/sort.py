@@ -7,6 +7,7 @@ equal elements keep their places in both directions.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -14,20 +15,27 @@ import numpy as np
 
 from tritium.diagnostics import error
 from tritium.ir.core import Op, Value, attribute, op, operands
-from tritium.ir.dtypes import VALUES, Array, DType, Type, float32, int32
+from tritium.ir.dtypes import VALUES, Array, DType, Type, float32, int1, int32
 from tritium.ir.types import PointerType, TileType, shaped
 
 from . import samples
 from .codecs import decode
 from .constants import to_tile
 from .constexpr import unwrap
-from .create import arange, static_int
+from .create import arange, static_flag, static_int
 from .emit import emit, emit_tile, surface
 from .reduce import CASE_SHAPES
-from .shape import ExpandDims, broadcast_tile, wrap_axis
+from .shape import (
+    ExpandDims,
+    broadcast_tile,
+    require_axis,
+    require_one_shape,
+    require_tile,
+    wrap_axis,
+)
 from .spec import Case, Reject, Sample, given
 from .tile import Tile
-from .tuples import TileTuple
+from .tuples import TileTuple, several
 
 
 def has_nan_for_zero(dtype: DType) -> bool:
@@ -67,22 +75,10 @@ class Sort(Op):
     count: int | None = attribute(None)
 
     def infer(self) -> tuple[Type, ...]:
-        keys = self.inputs[0]
-        if not keys.shape or not isinstance(keys.scalar, DType):
-            expected = "a tile of integers or floats"
-            raise error("E0204", op="sort", expected=expected, got=keys.type, hint="", argument="x")
-        shape = keys.shape
-        for each in self.inputs[1:]:
-            if each.shape != shape:
-                raise error(
-                    "E0206",
-                    op="sort",
-                    text=f"the keys have the shape {shape} and the values {each.shape}",
-                    hint="broadcast them first",
-                    argument="values",
-                )
-        if not 0 <= self.axis < len(shape):
-            raise error("E0207", op="sort", axis=self.axis, shape=shape, argument="dim")
+        types = [each.type for each in self.inputs]
+        shape = _require_keys("sort", types[0])
+        require_one_shape("sort", types, "values")
+        require_axis("sort", self.axis, shape, "dim")
         count = shape[self.axis] if self.count is None else self.count
         if not 1 <= count <= shape[self.axis]:
             raise error(
@@ -146,6 +142,15 @@ class Sort(Op):
         yield Reject("none", "E0206", lambda: topk(x(3), 0), "k")
         yield Reject("a runtime count", "E0205", lambda: topk(x(3), given(int32)), "k")
         yield Reject("an argsort of a scalar", "E0204", lambda: argsort(x()), "x")
+        down = {"descending": given(int1)}
+        for call in (sort, argsort, bitonic_merge):
+            which = f"a runtime direction of {call.__name__}"
+            yield Reject(which, "E0205", functools.partial(call, x(3), **down), "descending")
+        yield Reject("a runtime direction", "E0205", lambda: topk(x(3), 1, **down), "descending")
+        text = lambda: sort(x(3), descending="no")  # noqa: E731
+        yield Reject("a direction by name", "E0204", text, "descending")
+        indices = lambda: topk(x(3), 1, return_indices=given(int1))  # noqa: E731
+        yield Reject("runtime indices", "E0205", indices, "return_indices")
 
 
 def _places(shape: tuple[int, ...], axis: int) -> Sample:
@@ -155,19 +160,22 @@ def _places(shape: tuple[int, ...], axis: int) -> Sample:
     return Sample(shaped(int32, shape), np.array(np.broadcast_to(index, shape)))
 
 
+def _require_keys(name: str, keys: Type) -> tuple[int, ...]:
+    """The shape of what is sorted by. Raises E0204 for scalars and pointers."""
+    fits = isinstance(keys.scalar, DType)
+    return require_tile(name, [keys], "x", "a tile of integers or floats", fits=fits)
+
+
 def _axis_of(name: str, x: Tile, dim: Any) -> int:
     """The axis to sort along: the last one unless ``dim`` names another."""
-    shape = x.type.shape
-    if not shape:
-        expected = "a tile of integers or floats"
-        raise error("E0204", op=name, expected=expected, got=x.type, hint="", argument="x")
+    shape = _require_keys(name, x.type)
     return wrap_axis(name, -1 if unwrap(dim) is None else dim, len(shape), shape, "dim")
 
 
 def _sorted(
-    inputs: Sequence[Tile], axis: int, descending: Any, count: int | None = None
+    name: str, inputs: Sequence[Tile], axis: int, descending: Any, count: int | None = None
 ) -> tuple[Tile, ...]:
-    down = bool(unwrap(descending))
+    down = static_flag(name, descending, "descending")
     made = emit(Sort, inputs=tuple(inputs), axis=axis, descending=down, count=count)
     return made if len(inputs) > 1 else (made,)
 
@@ -194,12 +202,10 @@ def sort(x: Any, dim: Any = None, descending: Any = False, values: Any = None) -
     """
     keys = to_tile(x, "sort", "x")
     axis = _axis_of("sort", keys, dim)
-    known = unwrap(values)
-    if known is None:
-        return _sorted([keys], axis, descending)[0]
-    several = known if isinstance(known, (tuple, list, TileTuple)) else (known,)
-    tiles = [to_tile(each, "sort", "values") for each in several]
-    return TileTuple(_sorted([keys, *tiles], axis, descending))
+    if unwrap(values) is None:
+        return _sorted("sort", [keys], axis, descending)[0]
+    tiles = [to_tile(each, "sort", "values") for each in several(values)]
+    return TileTuple(_sorted("sort", [keys, *tiles], axis, descending))
 
 
 @surface(method=True)
@@ -207,7 +213,7 @@ def argsort(x: Any, dim: Any = None, descending: Any = False) -> Tile:
     """The int32 indices along ``dim`` that sort ``x`` as ``sort`` does: stable."""
     keys = to_tile(x, "argsort", "x")
     axis = _axis_of("argsort", keys, dim)
-    return _sorted([keys, _indices(keys, axis)], axis, descending)[1]
+    return _sorted("argsort", [keys, _indices(keys, axis)], axis, descending)[1]
 
 
 @surface(method=True)
@@ -226,13 +232,15 @@ def topk(
     keys = to_tile(x, "topk", "x")
     axis = _axis_of("topk", keys, dim)
     count = static_int("topk", k, "k")
-    if unwrap(return_indices):
-        return TileTuple(_sorted([keys, _indices(keys, axis)], axis, descending, count))
-    return _sorted([keys], axis, descending, count)[0]
+    if static_flag("topk", return_indices, "return_indices"):
+        pair = [keys, _indices(keys, axis)]
+        return TileTuple(_sorted("topk", pair, axis, descending, count))
+    return _sorted("topk", [keys], axis, descending, count)[0]
 
 
 @surface
 def bitonic_merge(x: Any, dim: Any = None, descending: Any = False) -> Tile:
     """A bitonic sequence along ``dim`` (rising, then falling, or rotated) in order: ``sort``."""
     keys = to_tile(x, "bitonic_merge", "x")
-    return _sorted([keys], _axis_of("bitonic_merge", keys, dim), descending)[0]
+    axis = _axis_of("bitonic_merge", keys, dim)
+    return _sorted("bitonic_merge", [keys], axis, descending)[0]

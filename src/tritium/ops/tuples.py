@@ -33,6 +33,18 @@ class Structure:
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
+def elements(value: Any) -> tuple[Any, ...] | None:
+    """The elements of a tuple or list; None for anything else."""
+    known = unwrap(value)
+    return tuple(known) if isinstance(known, SEQUENCES) else None
+
+
+def several(value: Any) -> tuple[Any, ...]:
+    """The elements of a tuple or list; anything else is the only one."""
+    found = elements(value)
+    return (value,) if found is None else found
+
+
 class TileTuple(Structure):
     """An immutable sequence; lists and tuples in kernels become this.
 
@@ -80,7 +92,7 @@ class TileTuple(Structure):
         return TileTuple(self.values * int(unwrap(count)))
 
     def __eq__(self, other: object) -> Any:
-        if not isinstance(other, (TileTuple, tuple, list)):
+        if not isinstance(other, SEQUENCES):
             return NotImplemented
         mine = tuple(map(unwrap, self.values))
         return constexpr(mine == tuple(map(unwrap, other)))
@@ -93,3 +105,7 @@ class TileTuple(Structure):
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.values))}{',' if len(self.values) == 1 else ''})"
+
+
+SEQUENCES = (tuple, list, TileTuple)
+"""The classes of sequences that operations take."""
