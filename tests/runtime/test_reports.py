@@ -113,9 +113,41 @@ def test_each_launch_raises_its_own_problems() -> None:
     assert raised == {"good": 0, "bad": 200}
 
 
+@tritium.jit
+def meets(mine, theirs, out, failing):
+    tl.atomic_xchg(mine, 1)
+    looks = 0
+    while (tl.atomic_load(theirs) == 0) & (looks < 1 << 17):
+        looks += 1
+    tl.store(out, tl.atomic_load(theirs))
+    tl.device_assert(tl.arange(0, 8) != failing, "met")
+
+
+def test_launches_of_two_threads_run_side_by_side() -> None:
+    """Each kernel waits for the other's, and fails in a lane of its own."""
+    flags = np.zeros((2, 16), np.int32)
+    out = np.zeros((2, 16), np.int32)
+    raised: list[Any] = [None, None]
+
+    def launch(me: int) -> None:
+        try:
+            meets[(1,)](flags[me], flags[1 - me], out[me], 3 + me, debug=True)
+        except TritiumError as problem:
+            raised[me] = problem.message
+
+    threads = [threading.Thread(target=launch, args=(me,)) for me in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert out[:, 0].tolist() == [1, 1]
+    assert [f"lane ({3 + me},): met" in raised[me] for me in range(2)] == [True, True]
+    assert reports._PROBLEMS == {}
+
+
 def told_and_raised(problem: Exception, raised: BaseException) -> None:
-    with reports.raising():
-        reports._PROBLEMS.append(problem)
+    with reports.raising() as number:
+        reports._PROBLEMS[number].append(problem)
         raise raised
 
 
@@ -124,8 +156,23 @@ def test_an_interrupt_stays_one() -> None:
     for raised, wanted in ((KeyboardInterrupt(), KeyboardInterrupt), (OSError(), ValueError)):
         with pytest.raises(wanted):
             told_and_raised(problem, raised)
+        assert reports._PROBLEMS == {}
         with reports.raising():
             pass
+
+
+@tritium.jit
+def tritium_report(x):
+    tl.store(x, 1)
+
+
+def test_what_reports_is_known_by_what_it_does() -> None:
+    """Not by its name, and in another process as well."""
+    x = np.zeros(1, np.int32)
+    assert tritium_report[(1,)](x).code.plain
+    y = np.zeros(3, np.int32)
+    assert not checks.warmup(y, y, n=3, grid=(1,), debug=True).code.plain
+    assert checks.warmup(y, y, n=3, grid=(1,)).code.plain
 
 
 def test_compiled_kernels_check_only_for_debugging() -> None:

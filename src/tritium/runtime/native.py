@@ -12,7 +12,6 @@ from typing import Any
 from tritium import knobs
 from tritium.backends import llvm
 from tritium.backends.compiled import CpuKernel
-from tritium.backends.host.layout import REPORT
 from tritium.backends.llvm import Library, Target
 from tritium.diagnostics import error
 
@@ -21,14 +20,8 @@ from .code import KernelCode, Version
 from .pool import POOL, record
 from .slots import packer
 
-_REPORT = REPORT.encode()
 WARP_SIZE = 0
 """Of the CPU: it has no warps."""
-
-
-def _tells(kernel: CpuKernel) -> bool:
-    """Whether compiled code prints or checks."""
-    return _REPORT in kernel.object
 
 
 class Linked(Version):
@@ -104,19 +97,20 @@ class NativeCode(KernelCode):
         """Run the grid, and wait for its end."""
         version = self.suited(values)
         programs = grid[0] * grid[1] * grid[2]
-        if self.plain:
-            POOL.run(version.address, self._pack(values, grid), programs)
+        arguments = self._pack(values, grid)
+        if not version.kernel.reports:
+            POOL.run(version.address, arguments, programs)
             return
-        # Few kernels tell anything, so a warm start doesn't load it.
+        # Few kernels do, so a warm start doesn't load it.
         from .reports import raising
 
-        with raising():
-            POOL.run(version.address, self._pack(values, grid), programs)
+        with raising() as number:
+            POOL.run(version.address, arguments + struct.pack("<q", number), programs)
 
     @property
     def plain(self) -> bool:
-        """Whether a launch tells nothing: it neither prints nor checks."""
-        return not _tells(self.version(True).kernel)
+        """Whether a launch reports nothing: it neither prints nor checks."""
+        return not self.version(True).kernel.reports
 
     def words(self, values: Sequence[Any]) -> list[int]:
         """Without the grid, which is the rest of what the code is given."""
@@ -148,7 +142,7 @@ class NativeCode(KernelCode):
 
     def _link(self, kernel: CpuKernel) -> Library:
         told: Mapping[str, int] = {}
-        if _tells(kernel):
+        if kernel.reports:
             from .reports import imports
 
             told = imports()
@@ -179,6 +173,7 @@ def _kept(name: str, kernel: CpuKernel) -> cache.Entry:
         "written": sorted(kernel.written),
         "steady": kernel.steady,
         "waits": kernel.waits,
+        "reports": kernel.reports,
         "slow": kernel.slow,
     }
     texts = {"llir": kernel.llvm_ir, "nests": kernel.dump}
@@ -197,6 +192,7 @@ def _restored(entry: cache.Entry) -> CpuKernel | None:
             written=frozenset(facts["written"]),
             steady=facts["steady"],
             waits=facts["waits"],
+            reports=facts["reports"],
             llvm_ir=sections["llir"].decode(),
             dump=sections["nests"].decode(),
             slow=facts["slow"],

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import json
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,39 +19,29 @@ from tritium.ir.dtypes import from_name, int8
 from tritium.ir.types import PointerType
 from tritium.ops import report
 
-_LAUNCH = threading.RLock()
-"""Held by the launch of a kernel that tells something: another one's problems are not its own."""
-_LOCK = threading.Lock()
-_PROBLEMS: list[Exception] = []
-"""What has gone wrong since it was last asked for."""
+_NUMBERS = itertools.count(1)
+_PROBLEMS: dict[int, list[Exception]] = {}
+"""What has gone wrong in the launches that are running, by their numbers."""
 
 
 @contextmanager
-def raising() -> Iterator[None]:
-    """Raises afterwards the first problem that compiled code has told meanwhile.
+def raising() -> Iterator[int]:
+    """Gives the number of a launch, which its code tells; raises afterwards its first problem.
 
-    It stands for an error of the launch itself, which it may have led to; an interrupt stays one.
+    That stands for an error of the launch itself, which it may have led to; an interrupt stays one.
     """
-    with _LAUNCH:
-        try:
-            yield
-        except Exception:
-            if problems := _told():
-                raise problems[0] from None
-            raise
-        except BaseException:
-            _told()
-            raise
-        if problems := _told():
-            raise problems[0]
-
-
-def _told() -> list[Exception]:
-    """The problems since it was last asked, in the order in which they were told."""
-    with _LOCK:
-        problems = list(_PROBLEMS)
-        _PROBLEMS.clear()
-    return problems
+    number = next(_NUMBERS)
+    problems = _PROBLEMS[number] = []
+    try:
+        yield number
+    except Exception:
+        if problems:
+            raise problems[0] from None
+        raise
+    finally:
+        del _PROBLEMS[number]
+    if problems:
+        raise problems[0]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -73,7 +63,7 @@ def _arrays(told: dict[str, Any], values: int) -> list[Any]:
     return arrays
 
 
-def _report(what: int, size: int, x: int, y: int, z: int, values: int) -> None:
+def _report(launch: int, what: int, size: int, x: int, y: int, z: int, values: int) -> None:
     try:
         told = _described(ctypes.string_at(what, size))
         arrays = _arrays(told, values)
@@ -88,12 +78,12 @@ def _report(what: int, size: int, x: int, y: int, z: int, values: int) -> None:
     except Exception as fault:  # noqa: BLE001 - raised by the launch
         problem = fault
     if problem is not None:
-        with _LOCK:
-            _PROBLEMS.append(problem)
+        _PROBLEMS[launch].append(problem)
 
 
 _CALLBACK = ctypes.CFUNCTYPE(
     None,
+    ctypes.c_int64,
     ctypes.c_void_p,
     ctypes.c_int64,
     *(ctypes.c_int32 for _ in range(3)),

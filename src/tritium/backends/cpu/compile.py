@@ -60,6 +60,7 @@ def compile_kernel(
         written=written_parameters(function),
         steady=is_steady(function),
         waits=waits(function),
+        reports=writer.reports > 0,
         llvm_ir=text,
         dump=dump_plans(writer),
         slow=dict(writer.counts),

@@ -4,7 +4,8 @@ The entry runs programs ``first`` to ``last`` of the grid in ascending order::
 
     void kernel(ptr arguments, i64 first, i64 last, ptr scratch)
 
-``arguments`` points to 8-byte slots: one a parameter, in order, then the grid's three extents.
+``arguments`` points to 8-byte slots: one a parameter, in order, then the grid's three extents; for
+code that reports, the number of the launch.
 """
 
 from __future__ import annotations
@@ -122,6 +123,11 @@ class KernelWriter:
             b.load(i64, b.gep(arguments, (start + axis) * SLOT), align=SLOT) for axis in range(3)
         ]
         self.grid = (extents[0], extents[1], extents[2])
+
+    def launch(self, b: Builder) -> V:
+        """The number of the launch, for reports."""
+        place = (len(self.source.params) + 3) * SLOT
+        return b.load(i64, b.gep(self.function.params[0], place), align=SLOT)
 
     def _programs(self, number: V) -> None:
         b = self.b

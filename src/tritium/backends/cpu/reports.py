@@ -1,8 +1,9 @@
 """Prints and checks: compiled code tells the process what to print, and which check has failed.
 
-It calls ``tritium_report(what, size, x, y, z, values)``: ``what`` is a text of ``size`` bytes that
-describes the operation, ``values`` the addresses of its operands' elements. Checks call it only
-where a lane fails; their program ends then.
+It calls ``tritium_report(launch, what, size, x, y, z, values)``. ``launch`` is the number that the
+launch has given, ``what`` a text of ``size`` bytes that describes the operation, ``values`` the
+addresses of its operands' elements. Checks call it only where a lane fails; their program then
+ends.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ class ReportWriter:
         what = kernel.module.string(f"report.{kernel.reports}", text)
         kernel.reports += 1
         size = const(i64, len(text))
-        b.call(REPORT, void, (what, size, *kernel.program, addresses))
+        b.call(REPORT, void, (kernel.launch(b), what, size, *kernel.program, addresses))
 
     def _address(self, value: Value) -> V:
         """Where an operand's elements lie, in their own type."""
