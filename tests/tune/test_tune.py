@@ -113,17 +113,180 @@ def test_no_configuration_is_the_default_one() -> None:
 CONFIGS = [Config({"BLOCK": block}) for block in (4, 8, 16)]
 
 
-def test_several_configurations_are_refused_except_in_the_interpreter() -> None:
-    kernel = tritium.autotune(CONFIGS, key=["n"])(KERNEL)
-    with pytest.raises(TritiumError, match="3 configurations") as caught:
-        filled(kernel)
-    assert caught.value.code == "E0802"
-    assert caught.value.loc is not None
-    assert caught.value.loc.file == __file__
+def timed_as(times: dict[int, Any]) -> Any:
+    """A benchmarker that calls once, and says of each ``BLOCK`` in turn what it took."""
+    left = iter(times.values())
+
+    def do_bench(call: Any, quantiles: Any) -> Any:
+        assert quantiles == (0.5, 0.2, 0.8)
+        call()
+        return next(left)
+
+    return do_bench
+
+
+def test_the_fastest_is_taken_for_each_key() -> None:
+    bench = timed_as({4: [3, 0, 9], 8: [1, 1, 1], 16: [1, 2, 2], 40: [1, 0, 0], 80: [2], 160: [3]})
+    kernel = tritium.autotune(CONFIGS, key=["n"], do_bench=bench)(KERNEL)
+    assert filled(kernel) == [7] * 10
+    assert kernel.best_config is CONFIGS[1]
+    assert kernel.configs_timings[CONFIGS[0]] == [3, 0, 9]
+    assert kernel.bench_time > 0
+    assert filled(kernel, 20) == [7] * 20
+    assert kernel.best_config is CONFIGS[0]
+    assert filled(kernel) == [7] * 10
+    assert kernel.best_config is CONFIGS[1]
+    assert kernel.cache == {(10, "int32"): CONFIGS[1], (20, "int32"): CONFIGS[0]}
+    assert kernel.nargs is None
+
+
+def test_the_key_holds_element_types_and_keywords() -> None:
+    kernel = tritium.autotune(CONFIGS, ["n", "value"], do_bench=timed_as({4: 1, 8: 2, 16: 3}))(
+        KERNEL
+    )
+    out = np.zeros(9, np.float32)
+    kernel[(3,)](out, value=2.5, n=9)
+    assert out.tolist() == [2.5] * 9
+    assert list(kernel.cache) == [(9, 2.5, "float32")]
+    kernel[(3,)](out, value=2.5, n=9)
+    assert len(kernel.cache) == 1
+
+
+def test_the_interpreter_takes_the_first() -> None:
+    kernel = tritium.autotune(CONFIGS, key=["n"], do_bench=timed_as({}))(KERNEL)
     with tritium.interpret():
         assert filled(kernel) == [7] * 10
     assert filled(kernel.interpret) == [7] * 10
     assert kernel.best_config is CONFIGS[0]
+    assert kernel.cache == {}
+
+
+def test_times_are_measured() -> None:
+    kernel = tritium.autotune(CONFIGS, key=["n"], warmup=1, rep=2)(KERNEL)
+    assert filled(kernel) == [7] * 10
+    assert set(kernel.configs_timings) == set(CONFIGS)
+    for median, low, high in kernel.configs_timings.values():
+        assert 0 < low <= median <= high < 1000
+    assert kernel.best_config is min(CONFIGS, key=kernel.configs_timings.__getitem__)
+
+
+@tritium.jit
+def accumulate(total_ptr, seen_ptr, n, BLOCK: tl.constexpr, fits: tl.constexpr = True):
+    tl.static_assert(fits)
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(total_ptr + offs, 1, mask=offs < n)
+    if seen_ptr is not None:
+        tl.atomic_add(seen_ptr + offs, 1, mask=offs < n)
+
+
+def accumulated(tuned: Any, make: Any, n: int = 10) -> tuple[Any, Any]:
+    total, seen = make(np.full(n, 5, np.int32)), make(np.full(n, 5, np.int32))
+    tuned[lambda meta: (tritium.cdiv(n, meta["BLOCK"]),)](total, seen, n)
+    return total, seen
+
+
+def as_tensor(array: np.ndarray) -> Any:
+    return pytest.importorskip("torch").from_numpy(array)
+
+
+def as_wrapper(array: np.ndarray) -> Any:
+    return tritium.reinterpret(array, tl.uint32)
+
+
+@pytest.mark.parametrize("make", [np.asarray, as_tensor, as_wrapper])
+def test_what_runs_change_is_put_back(make: Any) -> None:
+    tuned = tritium.autotune(
+        CONFIGS, ["n"], reset_to_zero=["total_ptr"], restore_value=["seen_ptr"], warmup=0, rep=0
+    )(accumulate)
+    total, seen = (
+        getattr(x, "base", x) if make is as_wrapper else x for x in accumulated(tuned, make)
+    )
+    assert np.asarray(total).tolist() == [1] * 10
+    assert np.asarray(seen).tolist() == [6] * 10
+    assert tuned.restore_copies == {}
+    total, _ = accumulated(tuned, make)
+    assert (
+        np.asarray(getattr(total, "base", total) if make is as_wrapper else total).tolist()
+        == [6] * 10
+    )
+
+
+def test_none_is_left_alone() -> None:
+    tuned = tritium.autotune(CONFIGS, ["n"], reset_to_zero=["seen_ptr"], restore_value=["seen_ptr"],
+        warmup=0, rep=0)(accumulate)  # fmt: skip
+    total = np.zeros(4, np.int32)
+    tuned[(1,)](total, None, 4)
+    assert (total > len(CONFIGS)).all()
+
+
+def test_hooks_in_their_order() -> None:
+    said: list[Any] = []
+    config = Config({"BLOCK": 16}, pre_hook=lambda args: said.append("config"))
+
+    def before(args: dict[str, Any], reset_only: bool = False) -> None:
+        said.append(("reset" if reset_only else "before", args["n"], args["BLOCK"]))
+
+    def after(args: dict[str, Any], exception: BaseException | None) -> None:
+        said.append("after" if exception is None else type(exception).__name__)
+
+    tuned = tritium.autotune(
+        [config, Config({"BLOCK": 8, "fits": False})],
+        ["n"],
+        pre_hook=before,
+        post_hook=after,
+        do_bench=timed_as({16: 1}),
+    )(accumulate)
+    tuned[(1,)](np.zeros(4, np.int32), None, 4)
+    run = ["config", ("before", 4, 16), "after"]
+    failed = [("before", 4, 8), "CompileTimeAssertionFailure"]
+    assert said == [*run, *failed, ("reset", 4, 16), "config"]
+    assert tuned.configs_timings == {config: 1, tuned.configs[1]: [float("inf")] * 3}
+
+
+def test_a_configuration_that_does_not_fit_is_left_out() -> None:
+    configs = [Config({"BLOCK": 4, "fits": False}), Config({"BLOCK": 8})]
+    tuned = tritium.autotune(configs, ["n"], warmup=0, rep=0)(accumulate)
+    tuned[(1,)](np.zeros(4, np.int32), None, 4)
+    assert tuned.best_config is configs[1]
+    none = tritium.autotune([configs[0], Config({"BLOCK": 16, "fits": False})], ["n"])(accumulate)
+    with pytest.raises(TritiumError) as caught:
+        none[(1,)](np.zeros(4, np.int32), None, 4)
+    assert none.best_config is configs[0]
+    assert caught.value.code == "E0119", caught.value
+
+
+def test_other_failures_end_the_tuning() -> None:
+    kernel = tritium.autotune(CONFIGS, key=["n"])(KERNEL)
+    with pytest.raises(TritiumError) as caught:
+        kernel[(1,)]([1, 2], 10, 7)
+    assert caught.value.code == "E0501"
+    assert caught.value.loc is not None
+    assert caught.value.loc.file == __file__
+    assert kernel.cache == {}
+
+
+def test_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    heard: list[dict[str, Any]] = []
+    with tritium.knobs.autotuning.scope():
+        tritium.knobs.autotuning.print = True
+        tritium.knobs.autotuning.listener = lambda **what: heard.append(what)
+        configs = [*CONFIGS[:2], Config({"BLOCK": 2, "fits": False})]
+        tuned = tritium.autotune(configs, ["n"], do_bench=timed_as({4: 2, 8: 1}))(accumulate)
+        for _ in range(2):
+            tuned[(2,)](np.zeros(4, np.int32), None, 4)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == [f"Autotuning kernel accumulate with config {each}" for each in configs]
+    assert lines[3].startswith("Autotuning failed with ")
+    at = next(
+        i for i, line in enumerate(lines) if line == "Triton autotuning for function accumulate,"
+    )
+    assert lines[at + 1] == "with key as (4, 'int32'),"
+    assert lines[at + 2].startswith("finished after 0.")
+    assert lines[at + 3 :] == [f"best config selected: {configs[1]};"]
+    assert [(each["key"], each["best_config"], each["cache_hit"]) for each in heard] == [
+        ((4, "int32"), configs[1], False)
+    ]
+    assert heard[0]["fn"] is accumulate
 
 
 def test_pruning() -> None:

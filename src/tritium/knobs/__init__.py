@@ -587,7 +587,7 @@ class Compilation(Group):
 
 
 class Autotuning(Group):
-    """How kernels are tuned; of no effect until tuning by measurement exists."""
+    """How kernels are tuned."""
 
     __slots__ = ()
     name = "autotuning"
@@ -599,7 +599,8 @@ class Autotuning(Group):
         default=False,
     )
     cache: Knob[bool] = Flag(
-        "Keep what is chosen for later processes, whatever a kernel's cache_results says.",
+        "Keep what is chosen for later processes, whatever a kernel's cache_results says; of no "
+        "effect yet.",
         "TRITIUM_CACHE_AUTOTUNING",
         "TRITON_CACHE_AUTOTUNING",
         default=False,

@@ -1,25 +1,48 @@
 """``autotune``: a kernel together with the configurations it may be launched with.
 
-With one configuration (given so, or left by pruning) a launch uses it. The interpreter uses the
-first one. Measuring several is not part of this version, which says so (E0802) instead of guessing.
+A launch with new values of the key runs the kernel with one configuration after the other, times
+each, and keeps the fastest for that key. With one configuration (given so, or left by pruning)
+there is nothing to time. The interpreter uses the first one.
 """
 
 from __future__ import annotations
 
+import functools
+import math
+import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tritium import knobs
+from tritium.bench import do_bench as measure
+from tritium.bench import waiting_for
 from tritium.diagnostics import error
 from tritium.runtime import callsite
-from tritium.runtime.errors import AutotunerError
+from tritium.runtime.errors import (
+    AutotunerError,
+    CompileTimeAssertionFailure,
+    OutOfResources,
+    PTXASError,
+)
 from tritium.runtime.jit import JITFunction, KernelInterface, parameter_names
 
 from .config import Config
+from .restore import Hooks
+
+WARMUP, REP = 5.0, 25.0
+"""Milliseconds for which a configuration is run untimed and timed, where nothing is said."""
+QUANTILES = (0.5, 0.2, 0.8)
+UNUSABLE = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
+"""What says of a configuration that this kernel can't have it here."""
 
 
 class Autotuner(KernelInterface[Any]):
-    """A kernel with its configurations; ``best_config`` is the one of the last launch."""
+    """A kernel with its configurations; ``best_config`` is the one of the last launch.
+
+    ``cache`` holds the best one by key. Of the last measuring ``configs_timings`` holds the median,
+    the 20 % and the 80 % quantile in ms by configuration, ``bench_time`` the seconds of it all.
+    """
 
     def __init__(
         self,
@@ -44,8 +67,12 @@ class Autotuner(KernelInterface[Any]):
         self.keys = list(key)
         self.reset_to_zero = list(reset_to_zero or ())
         self.restore_value = list(restore_value or ())
-        self.pre_hook = pre_hook
-        self.post_hook = post_hook
+        self.user_defined_pre_hook = pre_hook is not None
+        self.user_defined_post_hook = post_hook is not None
+        hooks = Hooks(self.reset_to_zero, self.restore_value)
+        self.restore_copies = hooks.copies
+        self.pre_hook: Callable[..., object] = pre_hook or hooks.before
+        self.post_hook: Callable[..., object] = post_hook or hooks.after
         self.num_warmups = warmup
         self.num_reps = rep
         self.use_cuda_graph = use_cuda_graph
@@ -56,6 +83,8 @@ class Autotuner(KernelInterface[Any]):
         self.configs_top_k = pruning.get("top_k", 1.0)
         self.early_config_prune = pruning.get("early_config_prune")
         self.cache: dict[Any, Config] = {}
+        self.configs_timings: dict[Config, Any] = {}
+        self.bench_time: float | None = None
         self.best_config: Config | None = None
         self.nargs: dict[str, Any] | None = None
         self._check_names()
@@ -86,7 +115,11 @@ class Autotuner(KernelInterface[Any]):
     # ---- launching -------------------------------------------------------------------------------
 
     def run(self, /, *args: Any, **keywords: Any) -> Any:
-        """Launch with the configuration. Raises E0802 where several would have to be measured."""
+        """Launch with the best configuration for these arguments, found first where they are new.
+
+        Raises ``AutotunerError`` where pruning leaves none. What stops a single configuration that
+        the device can't run (``UNUSABLE``) stops the launch where it stops all of them.
+        """
         with callsite.placing(self.arg_names):
             return self._run(self.fn, knobs.runtime.interpret, args, keywords)
 
@@ -98,28 +131,109 @@ class Autotuner(KernelInterface[Any]):
     def _run(self, fn: Any, interpreted: bool, args: Sequence[Any], keywords: Any) -> Any:
         self.nargs = dict(zip(self.arg_names, args))
         try:
-            config = self.best_config = self._choose(interpreted, keywords)
-            values = config.all_kwargs()
-            given = [name for name in values if name in keywords]
-            if given:
-                raise error("E0505", kernel=self.base_fn.__name__, name=given[0], argument=given[0])
+            config = self.best_config = self._choose(interpreted, args, keywords)
+            values = self._values(config, keywords)
             if config.pre_hook is not None:
                 config.pre_hook({**self.nargs, **keywords, **values})
             return fn.run(*args, **keywords, **values)
         finally:
             self.nargs = None
 
-    def _choose(self, interpreted: bool, keywords: Mapping[str, Any]) -> Config:
-        left = self.configs if len(self.configs) == 1 else self.prune_configs(keywords)
-        if len(left) > 1 and not interpreted:
-            name = self.base_fn.__name__
-            raise error(
-                "E0802",
-                text=f"{name}: choosing among {len(left)} configurations by measuring them is not "
-                "part of this version",
-                hint="give autotune one Config, or run in the interpreter, which takes the first",
+    def _values(self, config: Config, keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """What a configuration adds to a launch. Raises E0505 for what the caller gives too."""
+        values = config.all_kwargs()
+        for name in values:
+            if name in keywords:
+                raise error("E0505", kernel=self.base_fn.__name__, name=name, argument=name)
+        return values
+
+    # ---- choosing --------------------------------------------------------------------------------
+
+    def _choose(
+        self, interpreted: bool, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Config:
+        if len(self.configs) == 1:
+            return self.configs[0]
+        if interpreted:
+            return self.prune_configs(keywords)[0]
+        key = self._key(keywords)
+        if key not in self.cache:
+            left = self.prune_configs(keywords)
+            one = len(left) == 1
+            self.cache[key] = left[0] if one else self._fastest(left, key, args, keywords)
+        return self.cache[key]
+
+    def _key(self, keywords: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The values of ``key`` among what was passed, and the element types of all arrays."""
+        known = {name: value for name, value in keywords.items() if name in self.arg_names}
+        passed = {**(self.nargs or {}), **known}
+        values = [passed[name] for name in self.keys if name in passed]
+        types = [str(value.dtype) for value in passed.values() if hasattr(value, "dtype")]
+        return (*values, *types)
+
+    def _fastest(
+        self, left: Sequence[Config], key: Any, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Config:
+        """Time the configurations; the first one where none of them can be run."""
+        start = time.perf_counter()
+        self.configs_timings = {each: self._bench(*args, config=each, **keywords) for each in left}
+        self.bench_time = time.perf_counter() - start
+        usable = {each: found for each, found in self.configs_timings.items() if found != _FAILED}
+        best = min(usable, key=usable.__getitem__) if usable else left[0]
+        self.pre_hook({**(self.nargs or {}), **keywords, **best.all_kwargs()}, reset_only=True)
+        self._tell(key, best)
+        return best
+
+    def _tell(self, key: Any, best: Config) -> None:
+        """What the knobs ask for."""
+        self._say(
+            f"Triton autotuning for function {self.base_fn.__name__},\nwith key as {key},\n"
+            f"finished after {self.bench_time:.2f}s,\nbest config selected: {best};"
+        )
+        if knobs.autotuning.listener is not None:
+            knobs.autotuning.listener(
+                fn=self.base_fn,
+                key=key,
+                best_config=best,
+                configs_timings=self.configs_timings,
+                duration=self.bench_time,
+                cache_hit=False,
             )
-        return left[0]
+
+    def _bench(self, *args: Any, config: Config, **keywords: Any) -> Any:
+        """What ``do_bench`` says of launches with a configuration, infinite where it can't run."""
+        values = self._values(config, keywords)
+        full = {**(self.nargs or {}), **keywords, **values}
+
+        def call() -> None:
+            if config.pre_hook is not None:
+                config.pre_hook(full)
+            self.pre_hook(full)
+            try:
+                self.fn.run(*args, **keywords, **values)
+            except BaseException as problem:
+                self.post_hook(full, exception=problem)
+                raise
+            self.post_hook(full, exception=None)
+
+        self._say(f"Autotuning kernel {self.base_fn.__name__} with config {config}")
+        try:
+            return self._benchmarker(full)(call, quantiles=QUANTILES)
+        except UNUSABLE as problem:
+            self._say(f"Autotuning failed with {problem}")
+            return _FAILED
+
+    def _benchmarker(self, full: Mapping[str, Any]) -> Callable[..., Any]:
+        if self.do_bench is not None and self.num_warmups is None and self.num_reps is None:
+            return self.do_bench
+        warmup = WARMUP if self.num_warmups is None else self.num_warmups
+        rep = REP if self.num_reps is None else self.num_reps
+        return functools.partial(measure, warmup=warmup, rep=rep, wait=waiting_for(full.values()))
+
+    @staticmethod
+    def _say(text: str) -> None:
+        if knobs.autotuning.print:
+            sys.stdout.write(f"{text}\n")
 
     def prune_configs(self, keywords: Mapping[str, Any]) -> list[Config]:
         """The configurations that ``prune_configs_by`` leaves for a launch.
@@ -162,6 +276,9 @@ class Autotuner(KernelInterface[Any]):
         return self.fn(*args, **keywords)
 
 
+_FAILED = [math.inf] * len(QUANTILES)
+
+
 class _Interpreted(KernelInterface[Any]):
     def __init__(self, tuner: Autotuner) -> None:
         self.tuner = tuner
@@ -186,13 +303,19 @@ def autotune(
     do_bench: Callable[..., Any] | None = None,
     cache_results: bool = False,
 ) -> Callable[[Any], Autotuner]:
-    """Decorator: launch a kernel with the best of ``configs`` for each value of ``key``.
+    """Decorator: launch a kernel with the fastest of ``configs`` for each value of ``key``.
 
-    This version launches with the only configuration that is given, or left by
-    ``prune_configs_by`` (``early_config_prune``, ``perf_model``, ``top_k``); several raise E0802 at
-    the launch, except in the interpreter, which takes the first. What concerns measuring is kept as
-    attributes. Raises E0515 for names in ``key``, ``reset_to_zero`` or ``restore_value`` that are
-    no parameters.
+    The first launch with new values of the parameters in ``key``, or arrays of other element types,
+    runs the kernel many times, with one configuration after the other: what it adds to or reads
+    back must be named in ``reset_to_zero`` (set to zero before each run) or ``restore_value`` (put
+    back after each). ``pre_hook(args, reset_only=False)`` and ``post_hook(args, exception)``, with
+    the arguments by name, take the place of that. ``prune_configs_by`` leaves configurations out
+    before: ``early_config_prune(configs, named_args, **keywords)``, ``perf_model`` and ``top_k``.
+    ``do_bench(call, quantiles=...)`` takes the place of the timing, whose milliseconds are
+    ``warmup`` and ``rep``; ``use_cuda_graph`` and ``cache_results`` are kept as attributes only.
+    The interpreter takes the first configuration.
+
+    Raises E0515 for names in ``key``, ``reset_to_zero`` or ``restore_value`` of no parameter.
     """
 
     def decorate(fn: Any) -> Autotuner:
