@@ -8,17 +8,18 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import io
 import math
 import pkgutil
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, TypeVar
 
 import numpy as np
 
 import tritium.ops
-from tritium.diagnostics import Loc
+from tritium.diagnostics import Loc, TritiumError
 from tritium.ir.core import REGISTRY, ConcreteValue, Op, Region, Value
 from tritium.ir.dtypes import DType, Type, float64
 from tritium.ir.tracer import tracing
@@ -38,6 +39,8 @@ from tritium.ops.spec import (
 )
 from tritium.ops.tile import Tile
 from tritium.ops.tuples import TileTuple
+
+T = TypeVar("T")
 
 
 @functools.cache
@@ -166,6 +169,20 @@ def evaluate_case(case: Case) -> list[Array]:
         expected = (type.scalar.numpy, type.shape)
         assert (array.dtype, array.shape) == expected, f"{case.label}: {array.dtype}, {type}"
     return arrays + list(buffers.values())
+
+
+def heard(run: Callable[[], T]) -> tuple[T | None, str]:
+    """What ``run`` gives, and what it prints; an assertion that fails ends it with its message."""
+    made: T | None = None
+    with io.StringIO() as text:
+        with redirect_stdout(text):
+            try:
+                made = run()
+            except TritiumError as problem:
+                if problem.code != "E0703":
+                    raise
+                text.write(problem.message)
+        return made, text.getvalue()
 
 
 def case_difference(

@@ -669,10 +669,11 @@ def device_assert(cond: Any, msg: Any = '', mask: Any = None) -> None:
     """
 
 def device_print(prefix: Any, *args: Any, hex: Any = False) -> None:
-    """Print elements when the kernel runs, a line for each; ``print`` in a kernel is the same.
+    """Print elements when the kernel runs, a line for each.
 
     A line reads ``pid (0, 0, 0) idx (2, 1) prefix: 3``; of several values each says which it is.
     ``prefix`` is a constant string of printable ASCII; ``hex`` prints bits as hexadecimal digits.
+    ``print`` in a compiled kernel is the same; step by step it is Python's own.
 
     Raises E0204 and E0206 for another prefix, E0210 for what has no value.
     """

@@ -18,14 +18,13 @@ from tritium.ir.core import ORDERED, Op, Value, attribute, op, operand, operands
 from tritium.ir.dtypes import Array, DType, Type, float32, int1, int8, int32, uint64
 from tritium.ir.types import shaped
 
-from . import samples
 from .codecs import decode
 from .constants import to_tile
 from .constexpr import unwrap
 from .create import full, static_flag
 from .emit import emit, surface, tracer_of
 from .shape import broadcast_tiles
-from .spec import Case, Reject, Sample, given
+from .spec import Case, Operands, Reject, Sample, given
 
 _LATER: Mapping[str, str] = {"nvptx": "prints and checks run on the CPU and in the interpreter"}
 
@@ -80,6 +79,23 @@ def failure(
     )
 
 
+def _sample(scalar: DType, elements: Any) -> Sample:
+    data = np.asarray(elements, scalar.numpy)
+    return Sample(shaped(scalar, data.shape), data)
+
+
+def _case(
+    cls: type[Op],
+    label: str,
+    operands: Operands,
+    attributes: Mapping[str, Any],
+    told: str,
+    row: DType | None = None,
+) -> Case:
+    """A case without results: only what it tells can be right or wrong."""
+    return Case(cls, label, operands, attributes, oracle=lambda *x: (), told=told, row=row)
+
+
 @op("report.print", effects=ORDERED)
 class Print(Op):
     """Prints ``prefix`` and the elements of each value, a line for each, with their places.
@@ -103,14 +119,26 @@ class Print(Op):
     @classmethod
     def cases(cls) -> Iterator[Case]:
         """Elements of several types, several values, none."""
-        for dtype in (int1, int8, int32, uint64, float32):
-            operands = {"args": (samples.ordinary(dtype, (3,)),)}
-            yield Case(
-                cls, f"{dtype}", operands, {"prefix": " x: "}, oracle=lambda *x: (), row=dtype
-            )
-        several = (samples.ordinary(int32, (2, 3)), samples.ordinary(float32, ()))
-        options = {"prefix": " both: ", "hex": True}
-        yield Case(cls, "several", {"args": several}, options, oracle=lambda *x: (), row=int32)
+        for dtype, elements, words in (
+            (int1, (True, False, True), ("1", "0", "1")),
+            (int8, (-128, 0, 127), ("-128", "0", "127")),
+            (int32, (-7, 1 << 30, 5), ("-7", "1073741824", "5")),
+            (uint64, (0, 1 << 63, 9), ("0", "9223372036854775808", "9")),
+            (float32, (1.5, -0.25, np.inf), ("1.500000", "-0.250000", "inf")),
+        ):
+            lines = [f"pid (0, 0, 0) idx ({at}) x: {word}\n" for at, word in enumerate(words)]
+            given = {"args": (_sample(dtype, elements),)}
+            yield _case(cls, str(dtype), given, {"prefix": "x: "}, "".join(lines), dtype)
+        both = (_sample(int32, [[1, -1], [255, 16]]), _sample(float32, 1.0))
+        told = """\
+pid (0, 0, 0) idx (0, 0) both: (operand 0) 0x00000001
+pid (0, 0, 0) idx (0, 1) both: (operand 0) 0xffffffff
+pid (0, 0, 0) idx (1, 0) both: (operand 0) 0x000000ff
+pid (0, 0, 0) idx (1, 1) both: (operand 0) 0x00000010
+pid (0, 0, 0) idx () both: (operand 1) 0x3f800000
+"""
+        yield _case(cls, "several", {"args": both}, {"prefix": "both: ", "hex": True}, told, int32)
+        yield _case(cls, "none", {"args": ()}, {"prefix": "here"}, "pid (0, 0, 0) here\n", int32)
 
     @classmethod
     def rejects(cls) -> Iterator[Reject]:
@@ -165,14 +193,22 @@ class Assert(Op):
 
     @classmethod
     def cases(cls) -> Iterator[Case]:
-        """Conditions that hold, in every lane or in those of the mask."""
-        holds = np.arange(48) != 7
-        condition, mask = (Sample(shaped(int1, (48,)), holds) for _ in range(2))
+        """Conditions that hold, in every lane or in those of the mask, and some that don't."""
         options = {"message": "text"}
-        both = {"condition": condition, "mask": mask}
-        yield Case(cls, "masked", both, options, oracle=lambda *x: ())
-        one = {"condition": Sample(int1, np.asarray(True))}
-        yield Case(cls, "a scalar", one, options, oracle=lambda *x: ())
+        holds, all_but = np.arange(48) != 7, np.arange(48) != 8
+        failed = "the assertion fails in program (0, 0, 0){}: text"
+        for label, condition, mask, told in (
+            ("masked", holds, holds, ""),
+            ("a scalar", True, None, ""),
+            ("a failing lane", holds, all_but, failed.format(", lane (7,)")),
+            ("two failing lanes", holds & all_but, None, failed.format(", lane (7,)")),
+            ("a failing scalar", False, None, failed.format("")),
+            ("a masked scalar", False, False, ""),
+        ):
+            given = {"condition": _sample(int1, condition)}
+            if mask is not None:
+                given["mask"] = _sample(int1, mask)
+            yield _case(cls, label, given, options, told)
 
     @classmethod
     def rejects(cls) -> Iterator[Reject]:
@@ -201,10 +237,11 @@ def _text(name: str, argument: str, value: Any) -> str:
 
 @surface
 def device_print(prefix: Any, *args: Any, hex: Any = False) -> None:
-    """Print elements when the kernel runs, a line for each; ``print`` in a kernel is the same.
+    """Print elements when the kernel runs, a line for each.
 
     A line reads ``pid (0, 0, 0) idx (2, 1) prefix: 3``; of several values each says which it is.
     ``prefix`` is a constant string of printable ASCII; ``hex`` prints bits as hexadecimal digits.
+    ``print`` in a compiled kernel is the same; step by step it is Python's own.
 
     Raises E0204 and E0206 for another prefix, E0210 for what has no value.
     """

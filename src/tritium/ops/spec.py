@@ -93,8 +93,9 @@ class Case:
     copied before a run, and its final contents belong to the results. ``oracle`` takes the
     operands' arrays (pointers as offsets) and gives the results by independent means: float64 or
     exact integers where the results round, else storage form; where it is None the tests look one
-    up by the operation's mnemonic. ``row`` is the element type that the case stands for in the
-    completeness table, where that isn't the first operand's.
+    up by the operation's mnemonic. ``told`` is what it prints, or the message of the error that
+    ends its program. ``row`` is the element type that the case stands for in the completeness
+    table, where that isn't the first operand's.
     """
 
     op: type[Op]
@@ -106,6 +107,7 @@ class Case:
     oracle: Callable[..., Any] | None = None
     magnitude: Callable[..., Any] | None = None
     accumulator: DType | None = None
+    told: str = ""
     row: Type | None = None
 
     @property
