@@ -45,6 +45,13 @@ def forbid(start: int, size: int) -> None:
         assert protect(start, size, 0) == 0
 
 
+def _fresh(size: int) -> mmap.mmap:
+    """Pages of this process alone, as arrays have; what ``mmap`` gives unasked is shared memory."""
+    if sys.platform == "win32":
+        return mmap.mmap(-1, size)
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
 def guarded_copy(array: np.ndarray, place: str) -> np.ndarray:
     """A copy, in the same order, between two pages that must not be touched.
 
@@ -53,7 +60,7 @@ def guarded_copy(array: np.ndarray, place: str) -> np.ndarray:
     """
     page = mmap.PAGESIZE
     inner = max(1, -(-array.nbytes // page)) * page
-    memory = mmap.mmap(-1, inner + 2 * page)
+    memory = _fresh(inner + 2 * page)
     start = page if place == "first" else page + (inner - array.nbytes) // 16 * 16
     made = np.ndarray(array.shape, array.dtype, memory, start, array.strides)
     made[...] = array
