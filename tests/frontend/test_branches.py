@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+
 import pytest
 from tests.frontend.kernels import F32, I32, I64, PTR, ConstantSpec, ir, jit, ops, refused, results
 
@@ -9,6 +11,51 @@ import tritium.language as tl
 from tritium.ops.arith import Add
 from tritium.ops.control import If
 from tritium.ops.memory import Store
+
+Pair = collections.namedtuple("Pair", "x y")
+Limits = collections.namedtuple("Limits", "low high")
+
+
+def test_named_tuples_of_different_types() -> None:
+    @jit
+    def kernel(out, n):
+        pair = Pair(x=1, y=n) if n > 3 else Limits(low=n, high=2)
+        tl.store(out, pair.x)
+
+    problem = refused(kernel, "E0402", PTR, I32, at="Limits(low=n, high=2)")
+    assert "(x=constexpr[1], y=int32)" in problem.message
+    assert "(low=int32, high=constexpr[2])" in problem.message
+
+    @jit
+    def variable(out, n):
+        pair = Pair(1, n)
+        if n > 3:
+            pair = Limits(n, 2)
+        tl.store(out, pair.x)
+
+    refused(variable, "E0402", PTR, I32, at="pair")
+
+    @jit
+    def loop(out, n):
+        pair = Pair(1, n)
+        for _ in range(n):
+            pair = (n, 2)
+        tl.store(out, pair.x)
+
+    refused(loop, "E0401", PTR, I32, at="pair")
+
+    @jit
+    def alike(out, n):
+        pair = Pair(1, n)
+        if n > 3:
+            pair = Pair(n, 2)
+        for _ in range(n):
+            pair = Pair(pair.y, pair.x)
+        tl.store(out, pair.x * 10 + pair.y)
+
+    assert results(alike, 5) == 25
+    assert results(alike, 2) == 12
+
 
 # ---- compile-time conditions -------------------------------------------------------------------
 

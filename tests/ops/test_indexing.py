@@ -122,6 +122,25 @@ def test_far_shifts(by: int) -> None:
         same(tl.roll(tile(x), far), np.roll(x, by % 6))
 
 
+@pytest.mark.parametrize("by", [5, 2**31, 2**63, 2**63 + 1, 2**64 - 7, 2**64 - 1])
+@pytest.mark.parametrize("n", [5, 6, 8])
+def test_far_shifts_without_a_sign(by: int, n: int) -> None:
+    x = numbered(n) + 1
+    far = np.array([by], np.uint64)
+    with eager():
+        same(tl.shift(tile(x), tile(far[0]), -3), shifted(x, by, 0))
+        same(tl.roll(tile(x), tile(far[0])), np.roll(x, by % n))
+    agree(moved, out=np.zeros((2, n), np.int32), x=x.astype(np.int32), by=far, N=n)
+
+
+@jit
+def moved(out, x, by, N: tl.constexpr):
+    line = tl.arange(0, N)
+    tile = tl.load(x + line)
+    tl.store(out + line, tl.roll(tile, tl.load(by)))
+    tl.store(out + N + line, tl.shift(tile, tl.load(by), -3))
+
+
 def test_joined() -> None:
     a, b = numbered(3, 5), -numbered(3, 5)
     with eager():

@@ -239,8 +239,8 @@ class tensor(Tile):
 
     def roll(self, shift: Any, dim: Any = None) -> tensor:
         """``x`` moved by ``shift`` places along axis ``dim``, the last where it is None; what
-        leaves at one end comes in at the other. ``shift`` may be a run-time integer of either
-        sign.
+        leaves at one end comes in at the other. ``shift`` may be a run-time integer of any
+        type.
         """
 
     def rsqrt(self) -> tensor:
@@ -252,7 +252,7 @@ class tensor(Tile):
     def shift(self, shift: Any, fill: Any = 0, dim: Any = None) -> tensor:
         """``x`` moved by ``shift`` places along axis ``dim``, the last where it is None;
         ``fill`` comes in, cast to the type of ``x``. ``shift`` may be a run-time integer of
-        either sign.
+        any type.
         """
 
     def sigmoid(self) -> Any:
@@ -1045,7 +1045,7 @@ def reshape(input: Any, *shape: Any, can_reorder: Any = False) -> tensor:
 
 def roll(x: Any, shift: Any, dim: Any = None) -> tensor:
     """``x`` moved by ``shift`` places along axis ``dim``, the last where it is None; what leaves at
-    one end comes in at the other. ``shift`` may be a run-time integer of either sign.
+    one end comes in at the other. ``shift`` may be a run-time integer of any type.
 
     Raises E0204 for a shift that is no integer, E0207 for an axis out of range.
     """
@@ -1064,7 +1064,7 @@ def set(x: Any, index: Any, value: Any) -> tensor:
 
 def shift(x: Any, shift: Any, fill: Any = 0, dim: Any = None) -> tensor:
     """``x`` moved by ``shift`` places along axis ``dim``, the last where it is None; ``fill`` comes
-    in, cast to the type of ``x``. ``shift`` may be a run-time integer of either sign.
+    in, cast to the type of ``x``. ``shift`` may be a run-time integer of any type.
 
     Raises E0204 for a shift that is no integer, E0207 for an axis out of range.
     """

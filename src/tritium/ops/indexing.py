@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritium.diagnostics import TritiumError, error
-from tritium.ir.dtypes import DType, int1, int32, int64
+from tritium.ir.dtypes import DType, int1, int32, int64, uint64
 
+from .arith import minimum
 from .cast import cast
 from .constants import describe, to_tile
 from .constexpr import unwrap
@@ -277,10 +278,14 @@ def _known_shift(name: str, shift: Any) -> int | None:
     return static_int(name, shift, "shift")
 
 
+def _is_uint64(shift: Any) -> bool:
+    return bool(unwrap(shift).dtype is uint64)
+
+
 @surface(method=True)
 def roll(x: Any, shift: Any, dim: Any = None) -> Tile:
     """``x`` moved by ``shift`` places along axis ``dim``, the last where it is None; what leaves at
-    one end comes in at the other. ``shift`` may be a run-time integer of either sign.
+    one end comes in at the other. ``shift`` may be a run-time integer of any type.
 
     Raises E0204 for a shift that is no integer, E0207 for an axis out of range.
     """
@@ -289,7 +294,8 @@ def roll(x: Any, shift: Any, dim: Any = None) -> Tile:
     n = tile.type.shape[axis]
     known = _known_shift("roll", unwrap(shift))
     if known is None:
-        far: Any = cast(shift, int64)
+        # uint64 isn't one of the integers of int64: its remainder is taken as it is.
+        far: Any = shift if _is_uint64(shift) else cast(shift, int64)
         at = (_positions(tile.type.shape, axis) - cast(far % n, int32) + n) % n
         return emit_tile(Gather, x=tile, index=at, axis=axis)
     cut = n - known % n
@@ -302,7 +308,7 @@ def roll(x: Any, shift: Any, dim: Any = None) -> Tile:
 @surface(method=True)
 def shift(x: Any, shift: Any, fill: Any = 0, dim: Any = None) -> Tile:
     """``x`` moved by ``shift`` places along axis ``dim``, the last where it is None; ``fill`` comes
-    in, cast to the type of ``x``. ``shift`` may be a run-time integer of either sign.
+    in, cast to the type of ``x``. ``shift`` may be a run-time integer of any type.
 
     Raises E0204 for a shift that is no integer, E0207 for an axis out of range.
     """
@@ -312,7 +318,7 @@ def shift(x: Any, shift: Any, fill: Any = 0, dim: Any = None) -> Tile:
     known = _known_shift("shift", unwrap(shift))
     if known is None:
         at: Any = cast(_positions(shape, axis), int64)
-        at = at - cast(shift, int64)
+        at = at - cast(minimum(shift, n) if _is_uint64(shift) else shift, int64)
         # A far shift may wrap, to places outside of the tile like those that it stands for.
         inside = (at >= 0) & (at < n)
         moved = emit_tile(Gather, x=tile, index=at, axis=axis)

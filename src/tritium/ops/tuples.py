@@ -63,7 +63,13 @@ class TileTuple(Structure):
     def _rebuilt(self, parts: Iterable[Any]) -> TileTuple:
         return TileTuple(parts, self.fields)
 
+    def _kind(self) -> Any:
+        """The names of its fields belong to what it is."""
+        return type(self), len(self.values), self.fields
+
     def _shown(self, parts: Iterable[str]) -> str:
+        if self.fields:
+            parts = (f"{name}={part}" for name, part in zip(self.fields, parts))
         return f"({', '.join(parts)})"
 
     def __len__(self) -> int:
