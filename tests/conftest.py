@@ -12,7 +12,7 @@ from typing import Any
 
 import hypothesis
 import pytest
-from tests import crashes
+from tests import counts, crashes
 
 from tritium import knobs
 from tritium.diagnostics import forget_warnings
@@ -101,21 +101,27 @@ def _crash_folder() -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Where processes died; the shares that the random programs of tests/fuzz counted."""
-    if lines := crashes.left(_crash_folder()):
-        terminalreporter.section("test processes that died")
+    """Where processes died; what tests counted, in whichever process they ran."""
+    from tests.fuzz import tally
+
+    told = {
+        "test processes that died": crashes.left(_crash_folder()),
+        "random tile programs": tally.lines(_recorded(terminalreporter, "random programs")),
+        counts.PROPERTY: counts.lines(_recorded(terminalreporter, counts.PROPERTY)),
+    }
+    for title, lines in told.items():
+        if lines:
+            terminalreporter.section(title)
         for line in lines:
             terminalreporter.write_line(line)
-    counted = [
+
+
+def _recorded(terminalreporter: pytest.TerminalReporter, name: str) -> list[Any]:
+    """What the tests that ran have recorded under a name."""
+    return [
         value
         for reports in terminalreporter.stats.values()
         for report in reports
-        for name, value in getattr(report, "user_properties", ())
-        if name == "random programs" and report.when == "call"
+        for key, value in getattr(report, "user_properties", ())
+        if key == name and report.when == "call"
     ]
-    if counted:
-        from tests.fuzz import tally
-
-        terminalreporter.section("random tile programs")
-        for line in tally.lines(counted):
-            terminalreporter.write_line(line)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests import counts
 from tests.backends.jit import Body, Loops, write_loop
 from tests.ops.harness import all_cases, disagreement, evaluate_case
 
@@ -164,8 +165,11 @@ def result_of(case: Case) -> Type:
 
 @pytest.mark.parametrize("mnemonic", MNEMONICS)
 @configs
-def test_a_rule_agrees_with_evaluate_on_every_case(mnemonic: str, name: str, lanes: int) -> None:
+def test_a_rule_agrees_with_evaluate_on_every_case(
+    mnemonic: str, name: str, lanes: int, record_property: Callable[[str, object], None]
+) -> None:
     got = obtained(mnemonic, lanes, target_named(name))
+    counts.note(record_property, "CPU, rules", mnemonic, len(got))
     assert got, f"{mnemonic} has a rule and no cases"
     for case, have, want in zip(cases()[mnemonic], got, wanted(mnemonic)):
         result = result_of(case)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests import counts
 from tests.ops.harness import (
     all_operations,
     all_rejects,
@@ -45,8 +46,11 @@ def test_docstring_says_what_it_is(cls: type[Op]) -> None:
 
 
 @pytest.mark.parametrize("cls", with_cases(), ids=lambda cls: cls.mnemonic)
-def test_reference_against_oracle(cls: type[Op]) -> None:
+def test_reference_against_oracle(
+    cls: type[Op], record_property: Callable[[str, object], None]
+) -> None:
     cases = cases_of(cls)
+    counts.note(record_property, "interpreter", cls.mnemonic, len(cases))
     wrong = [f"{case.label}: {text}" for case in cases if (text := difference(case))]
     assert wrong == []
 
@@ -123,7 +127,10 @@ def same_number(have: Any, expected: Any) -> bool:
     REJECTS,
     ids=[f"{cls.mnemonic}: {reject.description}" for cls, reject in REJECTS],
 )
-def test_rejects(cls: type[Op], reject: Reject) -> None:
+def test_rejects(
+    cls: type[Op], reject: Reject, record_property: Callable[[str, object], None]
+) -> None:
+    counts.note(record_property, "refusals", cls.mnemonic, 1)
     with eager(), pytest.raises(TritiumError) as caught:
         reject.attempt()
     assert caught.value.code == reject.code, caught.value

@@ -6,10 +6,11 @@ The elementwise operations stand here with a few cases each: ``test_rules.py`` h
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+from tests import counts
 from tests.backends.cpu import one_op
 from tests.backends.three_way import narrow_cpu
 from tests.ops.harness import all_operations, case_difference, evaluate_case, heard
@@ -53,12 +54,14 @@ def batches(cases: list[Case]) -> Iterator[list[Case]]:
 @pytest.mark.parametrize("width", ["host", "narrow"])
 @pytest.mark.parametrize("mnemonic", lowered())
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_cases(mnemonic: str, width: str) -> None:
+def test_cases(mnemonic: str, width: str, record_property: Callable[[str, object], None]) -> None:
     cpu = narrow_cpu() if width == "narrow" else None
     wrong = []
     # Half of the many cases at the second width.
     every = chosen(mnemonic)
-    for cases in batches(every[::2] if width == "narrow" and len(every) > 100 else every):
+    every = every[::2] if width == "narrow" and len(every) > 100 else every
+    counts.note(record_property, "CPU, nests", mnemonic, len(every))
+    for cases in batches(every):
         results, told = heard(functools.partial(one_op.run, cases, cpu))
         if told != cases[0].told:
             wrong.append(f"{cases[0].label}: tells {told!r}, not {cases[0].told!r}")

@@ -7,13 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
+from tests import counts
 from tests.backends.jit import Body, Loops
 from tests.backends.nvptx.emulator import for_host
 from tests.backends.test_rules import (
@@ -63,7 +64,10 @@ def compiled(ops: Sequence[Op], arch: str) -> Loops:
 
 @pytest.mark.parametrize("mnemonic", MNEMONICS)
 @arches
-def test_a_rule_agrees_with_evaluate_on_every_case(mnemonic: str, arch: str) -> None:
+def test_a_rule_agrees_with_evaluate_on_every_case(
+    mnemonic: str, arch: str, record_property: Callable[[str, object], None]
+) -> None:
+    counts.note(record_property, "GPU, emulated", mnemonic, len(cases()[mnemonic]))
     places: dict[Any, int] = {}
     ops: list[Op] = []
     for case in cases()[mnemonic]:
