@@ -6,11 +6,14 @@ Each page is a function that returns its text, registered in PAGES under its fil
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
+import json
 import pkgutil
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tritium import knobs, ops
 from tritium.backends.common.structural import STRUCTURAL
@@ -155,11 +158,35 @@ def operations_page() -> str:
         "types, from compute capability 7.5 on. Where a backend has no code for an operation it",
         "says why, and compiling such a kernel for it is the error E0211.",
     ]
+    head = ("Executor", "have code", "unsupported", "no such operands", "all")
+    lines += [
+        "",
+        "## How many",
+        "",
+        "Cells of the tables below: an operation and a family of types, or *any*.",
+        "",
+        *table(head, [count_row(executor) for executor in EXECUTORS]),
+    ]
     head = ("Operation", "Executor", *FAMILIES, "pointers", "on the CPU", "on NVIDIA GPUs")
     for family in sorted({cls.family for cls in REGISTRY.values()}):
         rows = [row for cls in members(family) for row in operation_rows(cls)]
         lines += ["", f"## {family}", "", *table(head, rows)]
     return "\n".join(lines) + "\n"
+
+
+def count_row(executor: str) -> tuple[str, ...]:
+    """How many cells of an executor there are of each kind."""
+    lowered = missing = absent = 0
+    for cls in REGISTRY.values():
+        cells = operation_cells(cls, EXECUTORS[executor])
+        taken = 1 if cells[0] == "any" else sum(cell != "-" for cell in cells)
+        absent += 0 if cells[0] == "any" else len(cells) - taken
+        if executor in cls.unsupported:
+            missing += taken
+        else:
+            lowered += taken
+    counted = lowered, missing, absent, lowered + missing + absent
+    return (executor, *(str(number) for number in counted))
 
 
 def members(family: str) -> list[type[Op]]:
@@ -173,14 +200,15 @@ def operation_rows(cls: type[Op]) -> list[tuple[str, ...]]:
     for executor, promise in EXECUTORS.items():
         if executor in cls.unsupported:
             continue
-        rows.setdefault(tuple(operation_cells(cls, promise)), []).append(executor)
+        rows.setdefault(operation_cells(cls, promise), []).append(executor)
     return [
         (code(cls.mnemonic), ", ".join(executors), *cells, *lowerings(cls))
         for cells, executors in rows.items()
     ]
 
 
-def operation_cells(cls: type[Op], promise: str) -> list[str]:
+@functools.cache
+def operation_cells(cls: type[Op], promise: str) -> tuple[str, ...]:
     """The classes for each family of types, then for pointers."""
     found: dict[Type, dict[str, None]] = {}
     for case in cases_of(cls):
@@ -189,7 +217,7 @@ def operation_cells(cls: type[Op], promise: str) -> list[str]:
         found.setdefault(case.dtype, {})[text] = None
     pointers = [each for each in found if isinstance(each, PointerType)]
     groups: list[Sequence[DType | PointerType]] = [*FAMILIES.values(), pointers]
-    return [family_text(found, group) if found else "any" for group in groups]
+    return tuple(family_text(found, group) if found else "any" for group in groups)
 
 
 def lowerings(cls: type[Op]) -> tuple[str, str]:
@@ -215,7 +243,92 @@ def family_text(
     return f"{text} ({', '.join(str(each.primitive_bitwidth) for each in taken)})"
 
 
+# ---- what was measured ---------------------------------------------------------------------------
+
+BENCHMARKS = DOCS.parent / "benchmarks"
+
+
+def accuracy_page() -> str:
+    """What `scripts/sweep_math.py` and `scripts/cast_table.py` found."""
+    swept = json.loads((BENCHMARKS / "accuracy.json").read_text("utf-8"))
+    cast = json.loads((BENCHMARKS / "casts.json").read_text("utf-8"))
+    versions = ", ".join(f"{name} {version}" for name, version in swept["versions"].items())
+    total = sum(row["values"] for row in cast["found"])
+    bad = sum(row["interp"] + row["cpu"] for row in cast["found"])
+    lines = [
+        NOTICE,
+        "",
+        "# Accuracy on the CPU, measured",
+        "",
+        "## Functions of fp32",
+        "",
+        "`scripts/sweep_math.py` computes every one of the 2^32 floats and compares it with the",
+        "C library's function of doubles: NaN, infinities and the signs of zeros too. The 1,000",
+        "inputs with the largest errors are then computed by mpmath, which has the last word. An",
+        "error is the distance from the exact value in units in the last place of it;",
+        "[](numerics.md) says what the ceilings are and why they hold.",
+        "",
+        *table(
+            ("function", "of", "inputs", "worst, ulp", "at", "by mpmath, ulp", "correctly rounded")
+            + ("compiled for", "date"),
+            [sweep_row(each) for each in swept["found"]],
+        ),
+        "",
+        f"{versions}. All CPUs compute the same bits, which the tests check.",
+        "",
+        "## Conversions",
+        "",
+        "`scripts/cast_table.py` converts every value of the 8- and 16-bit types, and of the",
+        "wider ones those where a rule turns, the ties and neighbours of every narrower format",
+        "and random ones, and compares with Python's integers and fractions, rounded once. A cell",
+        "holds the number of values for which the interpreter and the CPU (a scalar and 16 lanes)",
+        "both had the exact result; *2x* stands where a float narrows, to nearest and toward",
+        "zero. A dash: there is no such conversion.",
+        "",
+        *table(("from, to", *(each.name for each in dtypes.VALUES)), cast_rows(cast["found"])),
+        "",
+        f"{len(cast['found'])} conversions, {total:,} values, {bad} wrong; on {cast['cpu']},",
+        f"{cast['date']}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def sweep_row(found: Mapping[str, Any]) -> tuple[str, ...]:
+    """A function's row; an error that isn't finite stands as it is."""
+    rounded = 100 * (1 - found["rounded_otherwise"] / found["inputs"])
+    checked = f"{found['mpmath_worst']:.5f} ({found['mpmath_checked']} inputs)"
+    return (
+        code(found["function"]),
+        found["part"],
+        f"{found['inputs']:,}",
+        f"{found['worst']:.5f}",
+        f"{found['at']!r}",
+        checked,
+        f"{rounded:.3f} %",
+        found["cpu"],
+        found["date"],
+    )
+
+
+def cast_rows(found: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Sources down, targets across."""
+    cells: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in found:
+        cells.setdefault((row["from"], row["to"]), []).append(row)
+
+    def text(rows: Sequence[Mapping[str, Any]]) -> str:
+        if not rows:
+            return "-"
+        wrong = sum(row["interp"] + row["cpu"] for row in rows)
+        times = f"{len(rows)}x " if len(rows) > 1 else ""
+        return f"{times}{rows[0]['values']}" + (f", {wrong} wrong" if wrong else "")
+
+    names = [each.name for each in dtypes.VALUES]
+    return [[source, *(text(cells.get((source, to), [])) for to in names)] for source in names]
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "accuracy.md": accuracy_page,
     "errors.md": errors_page,
     "knobs.md": knobs_page,
     "operations.md": operations_page,
