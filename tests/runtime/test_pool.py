@@ -18,7 +18,9 @@ import numpy as np
 import pytest
 
 from tritium import knobs
-from tritium.backends.host import layout
+from tritium.backends.emit import ptr, void
+from tritium.backends.host import layout, pool
+from tritium.backends.host.writer import begin
 from tritium.backends.llvm import Library, compile_and_link, host_target
 from tritium.runtime import hostcode
 from tritium.runtime.pool import ENTRY_TYPE, Pool, record
@@ -631,3 +633,42 @@ def test_the_builtin_refuses_what_it_cannot_read(library: Library, threads: Pool
             threads._run(*given)
     grid.run(threads)
     assert grid.ran_once()
+
+
+def test_a_worker_that_reads_of_the_next_grid_has_room_for_a_waiter() -> None:
+    """Between its looks at a slot a thread may be held up until the slot has another grid.
+
+    Here the slot's scratch memory is that of a grid without any, the rest that of programs that
+    wait: what is written for these before a claim must not need what wasn't allocated.
+    """
+
+    def write(module: Any, target: Any) -> tuple[str, ...]:
+        needed = pool.write(module, target, block=hostcode.sig_block(), faults=hostcode.faults())
+        b, (memory, worker) = begin(
+            module, target, "probe", void, [(ptr, "pool"), (ptr, "worker")], exported=True
+        )
+        b.put(b.gep(memory, layout.Pool.SLOTS), layout.Slot.CONTROL, b.control_register())
+        b.call("help", void, (memory, worker))
+        b.ret()
+        return needed
+
+    library = hostcode.load("pool of a test", write, ["probe"])
+    ran: list[tuple[int, int]] = []
+    entry = ENTRY_TYPE(lambda _, first, last, __: ran.append((first, last)))
+    memory = np.zeros(layout.POOL_SIZE // layout.WORD + 8, np.uint64)
+    memory = memory[-(memory.ctypes.data // layout.WORD) % 8 :]
+    slot = memory[layout.Pool.SLOTS // layout.WORD :]
+    given = {
+        layout.Slot.TICKET: 5 << 32,
+        layout.Slot.ENTRY: ctypes.cast(entry, ctypes.c_void_p).value,
+    }
+    ones = ("UNITS", "UNIT", "PROGRAMS", "HELPERS", "LEAST", "SHARE", "WAITS")
+    given.update({getattr(layout.Slot, name): 1 for name in ones})
+    for field, value in given.items():
+        slot[field // layout.WORD] = value
+    memory[layout.Pool.OPEN // layout.WORD] = 1
+    worker = memory.ctypes.data + layout.Worker.FIRST
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+    kind(library.address("probe"))(memory.ctypes.data, worker)
+    assert ran == [(0, 1)]
+    assert slot[layout.Slot.DONE // layout.WORD] == 1

@@ -151,10 +151,11 @@ def _help(module: Module, target: Target) -> None:
         with b.when(b.icmp("ne", b.get(slot, Slot.WAKING), const(i64, 0))):
             grid.wake_children(b, pool, index, helpers)
         b.set_control_register(b.get(slot, Slot.CONTROL))
-        size = b.get(slot, Slot.SCRATCH)
+        # The slot may have its next grid by now, of which nothing will be claimed: there is always
+        # room for what is written before a claim.
+        size = b.umax(b.get(slot, Slot.SCRATCH), const(i64, Waiter.SIZE))
         scratch = b.call("arena", ptr, (b.gep(worker, Worker.ARENA), size))
-        lacking = b.and_(b.null(scratch), b.icmp("sgt", size, const(i64, 0)))
-        b.leave(lacking, head, rarely=True)
+        b.leave(b.null(scratch), head, rarely=True)
         generation = b.lshr(ticket, const(i64, 32))
         b.call("drain", void, (pool, slot, generation, scratch, const(ptr, 0)))
     b.ret()
