@@ -10,7 +10,7 @@ import numpy as np
 import tritium
 import tritium.language as tl
 
-LOG2_E = 1.4426950408889634
+LOG2_E = tl.constexpr(1.4426950408889634)
 
 
 @tritium.jit
@@ -105,7 +105,7 @@ def backward_q_kernel(
         powers = tl.where(keep, tl.exp2(scores - lse[:, None]), 0.0)
         dscores = powers * (tl.dot(dout, tl.trans(v)) - delta[:, None])
         acc = tl.dot(dscores.to(k.dtype), k, acc)
-    dq = acc * (scale / 1.4426950408889634)
+    dq = acc * (scale / LOG2_E)
     tl.store(dq_ptr + row_place, dq.to(dq_ptr.dtype.element_ty), mask=row_mask)
 
 
@@ -154,7 +154,7 @@ def backward_kv_kernel(
         dv = tl.dot(tl.trans(powers.to(dout.dtype)), dout, dv)
         dscores = powers * (tl.dot(dout, tl.trans(v)) - delta[:, None])
         dk = tl.dot(tl.trans(dscores.to(q.dtype)), q, dk)
-    dk *= scale / 1.4426950408889634
+    dk *= scale / LOG2_E
     tl.store(dk_ptr + key_place, dk.to(dk_ptr.dtype.element_ty), mask=key_mask)
     tl.store(dv_ptr + key_place, dv.to(dv_ptr.dtype.element_ty), mask=key_mask)
 
@@ -166,9 +166,9 @@ def forward(q, k, v, causal):
     """The result for arrays [heads, tokens, dimensions], and log2 of the sums of exponentials."""
     heads, tokens, D = q.shape
     out, lse = np.empty_like(q), np.empty((heads, tokens), np.float32)
-    grid = (tritium.cdiv(tokens, 64), heads)
-    scale = D**-0.5 * LOG2_E
-    forward_kernel[grid](q, k, v, out, lse, tokens, scale, CAUSAL=causal, D=D, **BLOCKS)
+    grid = (tritium.cdiv(tokens, BLOCKS["BLOCK_M"]), heads)
+    rest = (tokens, D**-0.5 * LOG2_E.value)
+    forward_kernel[grid](q, k, v, out, lse, *rest, CAUSAL=causal, D=D, **BLOCKS)
     return out, lse
 
 
@@ -177,11 +177,12 @@ def backward(q, k, v, out, dout, lse, causal):
     heads, tokens, D = q.shape
     dq, dk, dv = np.empty_like(q), np.empty_like(k), np.empty_like(v)
     delta = np.empty_like(lse)
-    grid = (tritium.cdiv(tokens, 64), heads)
-    rest = (tokens, D**-0.5 * LOG2_E)
+    rest = (tokens, D**-0.5 * LOG2_E.value)
     options = {"CAUSAL": causal, "D": D, **BLOCKS}
-    backward_q_kernel[grid](q, k, v, out, dout, lse, delta, dq, *rest, **options)
-    backward_kv_kernel[grid](q, k, v, dout, lse, delta, dk, dv, *rest, **options)
+    queries = (tritium.cdiv(tokens, BLOCKS["BLOCK_M"]), heads)
+    backward_q_kernel[queries](q, k, v, out, dout, lse, delta, dq, *rest, **options)
+    keys = (tritium.cdiv(tokens, BLOCKS["BLOCK_N"]), heads)
+    backward_kv_kernel[keys](q, k, v, dout, lse, delta, dk, dv, *rest, **options)
     return dq, dk, dv
 
 
