@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from tritium import interp, passes
-from tritium.backends import llvm
+from tritium.backends import caches, llvm
 from tritium.backends.cpu import CpuKernel, compile_kernel
-from tritium.backends.cpu import kernel as cpu_kernel
 from tritium.backends.host import layout
 from tritium.backends.llvm import Library
 from tritium.frontend import ArrayArgument, parameters, specialize_arg, trace
@@ -183,7 +182,7 @@ def compiled(
     """The machine code of a kernel, linked."""
     with pytest.MonkeyPatch.context() as patch:
         if stream:
-            patch.setattr(cpu_kernel, "last_level_cache", lambda: 0)
+            patch.setattr(caches, "last_level_cache", lambda: 0)
         kernel = compile_kernel(function, llvm.host_target(cpu), disjoint=disjoint)
     return kernel, llvm.link(kernel.object, [kernel.entry], reports.imports())
 

@@ -322,6 +322,13 @@ def _warnings() -> None:
         "{kernel}: {count} registers of each thread are kept in memory, which is slow",
         "use smaller tiles or more num_warps",
     )
+    define(
+        "W0904",
+        Kind.WARNING,
+        "{kernel}: a program keeps {total} in memory, more than the {limit} of a core's L2 cache; "
+        "this {type} takes {size} of it",
+        "use smaller tiles, or a loop over parts of it",
+    )
 
 
 for _section in (

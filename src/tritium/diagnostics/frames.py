@@ -21,6 +21,11 @@ def outside(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
+def users_place(loc: Loc) -> Loc:
+    """``loc``, or the first call on its chain that is no code of Tritium's."""
+    return next((each for each in loc.chain() if not each.file.startswith(PACKAGE)), loc)
+
+
 def foreign(trace: TracebackType | None) -> TracebackType | None:
     """A traceback without the frames of Tritium's code; None where it has no other."""
     kept = []

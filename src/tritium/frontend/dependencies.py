@@ -10,10 +10,12 @@ import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
+from tritium.diagnostics import TritiumError
 from tritium.ops.callable import DeviceFunction
 from tritium.ops.constexpr import unwrap
+from tritium.ops.source import capture
 from tritium.ops.tuples import TileTuple
 
 from .fingerprint import MISSING, Marker, fingerprint, in_library, lookup, runs_on_the_host
@@ -40,6 +42,23 @@ class Reads:
         self.names = {} if names is None else names
 
 
+class Span(NamedTuple):
+    """The lines of a file in which a function stands."""
+
+    file: str
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, function: DeviceFunction) -> Span:
+        """Of the function's text, from ``def`` on; no lines where there is none."""
+        try:
+            source = capture(function.fn)
+        except TritiumError:
+            return cls(inspect.unwrap(function.fn).__code__.co_filename, 0, 0)
+        return cls(source.file, source.tree.lineno, source.tree.end_lineno or 0)
+
+
 class Dependencies:
     """Collects what a compilation reads."""
 
@@ -47,6 +66,8 @@ class Dependencies:
         self.functions: dict[int, Reads] = {}
         self.attributes: dict[str, tuple[Any, str, Any]] = {}
         self.constants: dict[str, Any] = {}
+        self.moves: list[tuple[Span, Span]] = []
+        """Where functions of a manifest stood, and stand now, where that differs."""
         self._hosts: list[tuple[str, Any, str]] = []
         """Python functions that the compilation called, and their fingerprints at that time."""
         self._globals: list[tuple[dict[str, Any], str, Any]] | None = None
@@ -149,6 +170,7 @@ class Dependencies:
             {
                 "path": None if reads.path is None else list(reads.path),
                 "function": marker.mark(reads.function),
+                "span": Span.of(reads.function),
                 "names": {name: marker.mark(value) for name, value in reads.names.items()},
             }
             for reads in self.functions.values()
@@ -182,6 +204,9 @@ def recall(
         found = _follow(function, path, constants)
         if found is MISSING or fingerprint(found) != entry["function"]:
             return str(path[-1]) if path else function.__name__
+        before, now = Span(*entry["span"]), Span.of(found)
+        if before != now:
+            made.moves.append((before, now))
         reads = made.functions[id(found)] = Reads(found, tuple(path))
         for name, recorded in entry["names"].items():
             value = reads.names[name] = lookup(found, name)

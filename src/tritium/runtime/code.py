@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritium import knobs
 from tritium.backends import llvm
-from tritium.diagnostics import InternalError, TritiumError, error, write_report
+from tritium.diagnostics import InternalError, Loc, TritiumError, error, write_report
 from tritium.ir import Function, function_text, parse_function
 
 from . import cache
@@ -67,9 +67,10 @@ class Version:
 class KernelCode(abc.ABC):
     """A kernel in tile IR, and its machine code for ``target``.
 
-    ``ir`` is its text, with places in the source where machine code names them; ``function`` is the
-    same IR, where it is at hand. ``fuse`` has products and sums rounded once. ``source`` goes into
-    a crash report; ``times`` collects the seconds of the phases.
+    ``ir`` is its text, with places in the source where machine code names them, ``located`` with
+    places in any case; ``function`` is the same IR, where it is at hand. ``fuse`` has products and
+    sums rounded once. ``source`` goes into a crash report; ``times`` collects the seconds of the
+    phases.
 
     ``registers``, ``spills`` and ``most_threads`` are those of a thread and a block of a GPU;
     ``module`` is the driver's handle of loaded code, ``binary`` the stage that is run.
@@ -89,6 +90,7 @@ class KernelCode(abc.ABC):
         *,
         fuse: bool,
         source: str,
+        located: str,
         times: Times,
         function: Function | None = None,
     ) -> None:
@@ -96,10 +98,12 @@ class KernelCode(abc.ABC):
         self.target = target
         self.times = times
         self.ir = ir
+        self.located = located
         self.fuse = fuse
         self._source = source
         self._function = function
         self._optimised = False
+        self._places: list[Loc | None] = []
         self._versions: dict[bool, Version] = {}
         self._reported: Times = {}
 
@@ -205,13 +209,23 @@ class KernelCode(abc.ABC):
 
         with COMPILING:
             if self._function is None:
-                self._function = parse_function(self.ir)
+                self._function = parse_function(self.located)
             if not self._optimised:
+                self._note_places(self._function)
                 for run in run_pipeline(self._function, self._pipeline()):
                     phase = f"pass {run.step}"
                     self.times[phase] = self.times.get(phase, 0.0) + run.seconds
                 self._optimised = True
             return self._function
+
+    def _note_places(self, function: Function) -> list[Loc | None]:
+        self._places = [function.loc, *(op.loc for op in function.walk())]
+        return self._places
+
+    @property
+    def places(self) -> list[Loc | None]:
+        """Those of the kernel, and of its operations as they were traced, in order."""
+        return self._places or self._note_places(parse_function(self.located))
 
     def _pipeline(self) -> str:
         from tritium.passes import contracted

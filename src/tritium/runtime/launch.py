@@ -156,15 +156,17 @@ def _code(
         with llvm.timed(times, "trace"):
             traced = trace(kernel, bound.specs, TraceOptions(debug=bound.options.debug))
             function = traced.function
-            text = function_text(function, place.locations)
-            found = manifest.Found(text, traced.dependencies)
+            located = function_text(function, locations=True)
+            text = located if place.locations else function_text(function)
+            found = manifest.Found(text, located, traced.dependencies)
         if key is not None:
             with llvm.timed(times, "store"):
-                manifest.keep(key, kernel, *found)
+                manifest.keep(key, kernel, found)
     fuse = bound.options.enable_fp_fusion
     common: dict[str, Any] = {
         "fuse": place.fuse if fuse is None else bool(fuse),
         "source": source,
+        "located": found.located,
         "times": times,
         "function": function,
     }

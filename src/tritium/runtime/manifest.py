@@ -7,19 +7,24 @@ besides, with fingerprints; where one of them differs, the kernel is traced agai
 
 from __future__ import annotations
 
+import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tritium import knobs
-from tritium.frontend.dependencies import Dependencies, recall
+from tritium.frontend.dependencies import Dependencies, Span, recall
 from tritium.frontend.fingerprint import Marker
 from tritium.frontend.specialize import ConstantSpec, PointerSpec, ScalarSpec, Spec, TupleSpec
 
 from . import cache
 
+_STRING = r'(?P<file>"(?:[^"\\]|\\.)*")'
+_PLACE = rf"{_STRING}(?P<between>:|, line = )(?P<line>\d+)(?P<column>:\d+)?(?: to (?P<end>\d+):)?"
+"""A place of an operation, ``"file":1:2 to 3:4``, or attributes ``file = "file", line = 1``."""
 if TYPE_CHECKING:
     from tritium.backends.llvm import Target
 
@@ -28,9 +33,13 @@ if TYPE_CHECKING:
 
 
 class Found(NamedTuple):
-    """A kernel in tile IR, and what its compilation read as it is now."""
+    """A kernel in tile IR, and what its compilation read as it is now.
+
+    ``ir`` is what machine code is made of, ``located`` the same with the operations' places.
+    """
 
     ir: str
+    located: str
     dependencies: Dependencies
 
 
@@ -60,18 +69,43 @@ def find(name: str, kernel: JITFunction, bound: Bound) -> Found | None:
         return None
     try:
         found = recall(entry.facts["reads"], kernel, _constants(bound.specs))
-        return None if isinstance(found, str) else Found(entry.sections["ir"].decode(), found)
+        if isinstance(found, str):
+            return None
+        ir, located = (
+            moved(entry.sections[name].decode(), found.moves) for name in ("ir", "located")
+        )
+        return Found(ir, located or ir, found)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
         # Its checksum is right, but it isn't made as this version makes them.
         return None
 
 
-def keep(name: str, kernel: JITFunction, ir: str, dependencies: Dependencies) -> None:
+def keep(name: str, kernel: JITFunction, made: Found) -> None:
     """Keep the manifest of a kernel that was traced, unless another process couldn't verify it."""
-    reads = dependencies.manifest()
+    reads = made.dependencies.manifest()
     if reads["complete"]:
         facts = {"kernel": kernel.__name__, "reads": reads}
-        cache.store(name, cache.Entry(facts, {"ir": ir.encode()}), cache.MANIFEST_SUFFIX)
+        located = "" if made.located == made.ir else made.located
+        sections = {"ir": made.ir.encode(), "located": located.encode()}
+        cache.store(name, cache.Entry(facts, sections), cache.MANIFEST_SUFFIX)
+
+
+def moved(text: str, moves: Sequence[tuple[Span, Span]]) -> str:
+    """Tile IR whose places, and those that assertions name, are where functions stand now."""
+    if not moves:
+        return text
+
+    def place(found: re.Match[str]) -> str:
+        name, line = json.loads(found["file"]), int(found["line"])
+        for before, now in moves:
+            if name == before.file and before.first <= line <= before.last:
+                down = now.first - before.first
+                end = f" to {int(found['end']) + down}:" if found["end"] else ""
+                between, column = found["between"], found["column"] or ""
+                return f"{json.dumps(now.file)}{between}{line + down}{column}{end}"
+        return found[0]
+
+    return re.sub(_PLACE, place, text)
 
 
 def _spec_text(spec: Spec, marker: Marker) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tritium import knobs
-from tritium.backends import llvm
-from tritium.backends.compiled import CpuKernel
+from tritium.backends import caches, llvm
+from tritium.backends.compiled import CpuKernel, Stored
 from tritium.backends.llvm import Library, Target
-from tritium.diagnostics import error
+from tritium.diagnostics import Loc, error, warn
+from tritium.diagnostics.frames import users_place
 
 from . import cache
 from .code import KernelCode, Version
@@ -64,6 +65,7 @@ class NativeCode(KernelCode):
     ) -> None:
         super().__init__(name, ir, target, **rest)
         self._pack = packer(types)
+        self._warned = False
 
     # ---- what it is ------------------------------------------------------------------------------
 
@@ -133,9 +135,10 @@ class NativeCode(KernelCode):
         if kernel is None or library is None:
             kernel = self._guarded("compiling", lambda: self._compile(disjoint))
             with llvm.timed(self.times, "store"):
-                cache.store(name, _kept(self.name, kernel))
+                cache.store(name, _kept(self.name, kernel, self.places))
             library = self._guarded("linking", functools.partial(self._link, kernel))
         self._report(disjoint)
+        self._warn_of_scratch(kernel)
         entry = library.address(kernel.entry)
         told = record(entry, kernel.scratch_bytes, steady=kernel.steady, waits=kernel.waits)
         return Linked(kernel, library, told, cached)
@@ -155,20 +158,47 @@ class NativeCode(KernelCode):
             self._after_passes(), self.target, disjoint=disjoint, times=self.times
         )
 
+    def _warn_of_scratch(self, kernel: CpuKernel) -> None:
+        """W0904 for the first version whose programs don't keep to the cache of a core."""
+        stored, limit = kernel.largest, caches.core_cache()
+        if self._warned or stored is None or kernel.scratch_bytes <= limit:
+            return
+        self._warned = True
+        loc = stored.loc or self.places[stored.op or 0]
+        warn(
+            "W0904",
+            loc=None if loc is None else users_place(loc),
+            kernel=self.name,
+            total=_size(kernel.scratch_bytes),
+            limit=_size(limit),
+            type=stored.type,
+            size=_size(stored.size),
+        )
+
     def assembly(self, disjoint: bool = True) -> str:
         """The machine code as text."""
         module = llvm.optimise(self.version(disjoint).kernel.llvm_ir, self.target)
         return llvm.assembly(module)
 
 
+def _size(count: int) -> str:
+    """A number of bytes in words."""
+    return f"{count / 1024:.0f} KiB" if count < 1 << 20 else f"{count / (1 << 20):.1f} MiB"
+
+
 # ---- the cache -----------------------------------------------------------------------------------
 
 
-def _kept(name: str, kernel: CpuKernel) -> cache.Entry:
+def _kept(name: str, kernel: CpuKernel, traced: Sequence[Loc | None]) -> cache.Entry:
+    stored = kernel.largest
+    if stored is not None:
+        op = traced.index(stored.loc) if stored.loc in traced else None
+        stored = stored._replace(loc=None, op=op)
     facts = {
         "kernel": name,
         "entry": kernel.entry,
         "scratch_bytes": kernel.scratch_bytes,
+        "largest": stored,
         "alias_pairs": kernel.alias_pairs,
         "written": sorted(kernel.written),
         "steady": kernel.steady,
@@ -188,6 +218,7 @@ def _restored(entry: cache.Entry) -> CpuKernel | None:
             object=sections["object"],
             entry=facts["entry"],
             scratch_bytes=facts["scratch_bytes"],
+            largest=None if facts["largest"] is None else Stored(*facts["largest"]),
             alias_pairs=tuple((left, right) for left, right in facts["alias_pairs"]),
             written=frozenset(facts["written"]),
             steady=facts["steady"],

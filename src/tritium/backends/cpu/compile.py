@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 from .dump import dump_plans
 from .facts import is_steady, waits
+from .footprint import largest
 from .kernel import KernelWriter
 
 
@@ -56,6 +57,7 @@ def compile_kernel(
         object=llvm.emit_object(module, times),
         entry=symbol_of(function),
         scratch_bytes=writer.arena.peak,
+        largest=largest(writer.arena),
         alias_pairs=tuple(alias_pairs(function)) if disjoint else (),
         written=written_parameters(function),
         steady=is_steady(function),

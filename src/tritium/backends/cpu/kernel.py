@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tritium.backends import caches
 from tritium.backends.common.rules import register_type
 from tritium.backends.emit import Builder, Module, V, const, i32, i64, int_, lanes, ptr, void
 from tritium.backends.host.layout import Waiter
@@ -34,7 +35,7 @@ from .plan import BlockPlan, Group, Planner
 from .points import Points
 from .reports import ReportWriter
 from .sinks import Sink, SinkKind
-from .streams import last_level_cache, write_only
+from .streams import write_only
 from .whole import write_whole
 from .x86_rules import X86
 
@@ -138,9 +139,9 @@ class KernelWriter:
 
     # Scratch.
 
-    def scratch(self, size: int) -> V:
-        """The address of fresh scratch memory."""
-        return self.entry.gep(self.scratch_base, self.arena.take(size))
+    def scratch(self, size: int, value: Value | None = None) -> V:
+        """The address of fresh scratch memory, for ``value`` if that is a tile's."""
+        return self.entry.gep(self.scratch_base, self.arena.take(size, value))
 
     def buffer(self, value: Value, scalar: Type | None = None) -> Buffer:
         """A buffer for a whole tile, kept until the enclosing block ends."""
@@ -148,7 +149,7 @@ class KernelWriter:
         size = scalar.itemsize
         for extent in value.shape:
             size *= extent
-        return Buffer(self.scratch(size), scalar, row_major(value.shape))
+        return Buffer(self.scratch(size, value), scalar, row_major(value.shape))
 
     def allocate(self, group: Group) -> int:
         """Buffers for what a group stores. Returns the arena mark that frees its row buffers."""
@@ -178,7 +179,7 @@ class KernelWriter:
         size = value.scalar.itemsize
         for extent in shape:
             size *= extent
-        return Buffer(self.scratch(size), value.scalar, row_major(shape))
+        return Buffer(self.scratch(size, value), value.scalar, row_major(shape))
 
     def release_rows(self, group: Group, mark: int) -> None:
         """Free the row buffers of a group."""
@@ -211,7 +212,7 @@ class KernelWriter:
         self.streamed = True
         b = self.entry
         programs = b.mul(b.mul(self.grid[0], self.grid[1]), self.grid[2])
-        least = -(-last_level_cache() // 2 // written)
+        least = -(-caches.last_level_cache() // 2 // written)
         return b.icmp("sge", programs, const(i64, least))
 
     def count(self, what: str, mode: Mode) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tritium.backends.emit import V
+from tritium.ir.core import Value
 from tritium.ir.dtypes import DType, Type, float32, int8
 
 ALIGNMENT = 64
@@ -16,17 +17,26 @@ class Arena:
     def __init__(self) -> None:
         self.top = 0
         self.peak = 0
+        self._tiles: list[tuple[int, Value, int]] = []
+        self.at_peak: list[tuple[Value, int]] = []
+        """The tiles that were stored when most was in use, and their bytes."""
 
-    def take(self, size: int) -> int:
-        """The offset of ``size`` fresh bytes, aligned to a cache line."""
+    def take(self, size: int, value: Value | None = None) -> int:
+        """The offset of ``size`` fresh bytes, at a cache line, for a tile or something else."""
         offset = self.top
         self.top += -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
-        self.peak = max(self.peak, self.top)
+        if value is not None:
+            self._tiles.append((offset, value, size))
+        if self.top > self.peak:
+            self.peak = self.top
+            self.at_peak = [(tile, taken) for _, tile, taken in self._tiles]
         return offset
 
     def release(self, mark: int) -> None:
         """Give back everything taken since ``mark = arena.top``."""
         self.top = mark
+        while self._tiles and self._tiles[-1][0] >= mark:
+            self._tiles.pop()
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,29 +7,9 @@ more than half of the last level cache to it, and where whole aligned vectors do
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 from tritium.ir.core import Function, Value
 from tritium.ops import atomic, memory
 from tritium.passes.origins import root
-
-DEFAULT_CACHE = 32 << 20
-"""Bytes of last level cache where the system doesn't tell."""
-
-
-@cache
-def last_level_cache() -> int:
-    """Bytes of the largest cache of the first core, as Linux tells."""
-    sizes = []
-    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
-        try:
-            text = path.read_text().strip()
-        except OSError:
-            continue
-        if text.endswith("K") and text[:-1].isdigit():
-            sizes.append(int(text[:-1]) << 10)
-    return max(sizes, default=DEFAULT_CACHE)
 
 
 def write_only(function: Function) -> set[Value]:
