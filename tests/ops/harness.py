@@ -25,6 +25,7 @@ from tritium.ir.dtypes import DType, Type, float64
 from tritium.ir.tracer import tracing
 from tritium.ir.types import shaped
 from tritium.ops.codecs import convert, decode
+from tritium.ops.scalars import ScalarRule
 from tritium.ops.spec import (
     Agreement,
     Array,
@@ -219,6 +220,8 @@ class EagerTracer:
         return None
 
     def emit(self, op: Op) -> Sequence[Value]:
+        if self.rule is not None:
+            self.rule.check(op)
         types = op.result_types()
         known = {value: value.data for value in op.operands if isinstance(value, ConcreteValue)}
         with np.errstate(all="ignore"):
@@ -228,13 +231,26 @@ class EagerTracer:
     def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return function.fn(*args, **kwargs)
 
-    def region(self, function: Any, arg_types: Sequence[Type], names: Sequence[str] = ()) -> Any:
+    rule: ScalarRule | None = None
+
+    def decides(self, value: Value) -> None:
+        if self.rule is not None:
+            self.rule.decides()
+
+    def tells(self, verb: str) -> None:
+        pass
+
+    def region(self, function: Any, arg_types: Sequence[Type], rule: ScalarRule) -> Any:
         def combine(*arrays: Array) -> tuple[Array, ...]:
             tiles = [
                 Tile(ConcreteValue(shaped(type, array.shape), array))
                 for type, array in zip(arg_types, arrays)
             ]
-            result = function(*tiles)
+            self.rule = rule
+            try:
+                result = function(*tiles)
+            finally:
+                self.rule = None
             several = result if isinstance(result, (tuple, TileTuple)) else (result,)
             return tuple(tile.data for tile in several)
 

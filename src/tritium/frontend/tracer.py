@@ -18,9 +18,10 @@ from tritium.ops.constexpr import constexpr
 from tritium.ops.control import Yield
 from tritium.ops.emit import emit
 from tritium.ops.python import is_known, wrap
+from tritium.ops.scalars import ScalarRule
 from tritium.ops.source import capture
 from tritium.ops.tile import Tile
-from tritium.ops.tuples import Structure, TileTuple
+from tritium.ops.tuples import Structure, TileTuple, several
 
 from .arguments import Argument, Arguments
 from .base import Frame, Returned
@@ -84,18 +85,24 @@ class CompileTracer:
         )
         return self.inline(function, arguments.bind(function.__name__, function.python_signature))
 
-    def region(self, function: Any, arg_types: Sequence[Type], names: Sequence[str] = ()) -> Region:
+    def region(self, function: Any, arg_types: Sequence[Type], rule: ScalarRule) -> Region:
         """``function`` over scalars as a region that yields what it returns."""
-        body = Block(arg_types, names)
+        body = Block(arg_types)
         with self.inside(body):
             args = [Tile(value) for value in body.args]
             if isinstance(function, DeviceFunction):
                 result = self.call(function, args)
             else:
                 result = function(*args)
-            parts = tuple(result) if isinstance(result, TileTuple) else (result,)
-            emit(Yield, values=tuple(to_tile(part, "the combine function") for part in parts))
+            values = [to_tile(part, rule.function) for part in several(result)]
+            emit(Yield, values=tuple(values))
         return Region(body)
+
+    def decides(self, value: Value) -> None:
+        """Nothing is known while a kernel is compiled."""
+
+    def tells(self, verb: str) -> None:
+        """Python neither prints nor asserts while a kernel is compiled: operations do."""
 
     # ---- blocks and calls ------------------------------------------------------------------------
 

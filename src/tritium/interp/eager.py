@@ -9,7 +9,8 @@ from __future__ import annotations
 import bdb
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,12 @@ from tritium.ops.callable import DeviceFunction
 from tritium.ops.constants import to_tile
 from tritium.ops.constexpr import unwrap
 from tritium.ops.create import folds
+from tritium.ops.scalars import ScalarRule
 from tritium.ops.tile import Tile
-from tritium.ops.tuples import TileTuple
+from tritium.ops.tuples import several
 
 from .arguments import Argument, surface_value
-from .frames import call_program, loc_of_traceback
+from .frames import call_program, current_loc, loc_of_traceback
 from .grid import Baton, Index
 from .machine import Client, Launch, Machine, conform_all
 from .memory import Memory, Range
@@ -69,24 +71,66 @@ class EagerTracer:
         return rewritten(function.fn)(*map(unwrap, args), **given)
 
     def region(
-        self, function: Any, arg_types: Sequence[Type], names: Sequence[str] = ()
+        self, function: Any, arg_types: Sequence[Type], rule: ScalarRule
     ) -> Callable[..., tuple[Array, ...]]:
         """``function`` of scalars as a callable over arrays of any shape, one for each type.
 
-        It returns a tuple of arrays in storage form.
+        It returns a tuple of arrays in storage form, and raises what ``rule`` refuses, at the
+        operation that the function belongs to.
         """
+        inner = _ScalarTracer(self.machine, rule)
 
-        def combine(*arrays: Array) -> tuple[Array, ...]:
+        def run(*arrays: Array) -> tuple[Array, ...]:
             tiles = [
                 Tile(ConcreteValue(shaped(type.scalar, array.shape), array))
                 for type, array in zip(arg_types, arrays)
             ]
-            result = function(*tiles)
-            several = isinstance(result, (tuple, list, TileTuple))
-            parts = result if several else (result,)
-            return tuple(to_tile(part, "the function", None).data for part in parts)
+            try:
+                with tracing(inner):
+                    parts = [to_tile(part, rule.function) for part in several(function(*tiles))]
+            except TritiumError as problem:
+                if problem is inner.refusal:
+                    problem.at(current_loc())
+                raise
+            return tuple(part.data for part in parts)
 
-        return combine
+        return run
+
+    def decides(self, value: Value) -> None:
+        """A program may do what known values decide."""
+
+    def tells(self, verb: str) -> None:
+        """A program may print and assert by Python itself."""
+
+
+class _ScalarTracer(EagerTracer):
+    """Evaluates the operations of a function of scalars, and refuses those that aren't for it."""
+
+    def __init__(self, machine: Machine, rule: ScalarRule) -> None:
+        super().__init__(machine)
+        self.rule = rule
+        self.refusal: TritiumError | None = None
+
+    def emit(self, op: Op) -> Sequence[Value]:
+        with self._refusing():
+            self.rule.check(op)
+        return super().emit(op)
+
+    def decides(self, value: Value) -> None:
+        with self._refusing():
+            self.rule.decides()
+
+    def tells(self, verb: str) -> None:
+        with self._refusing():
+            raise self.rule.tells(verb)
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except TritiumError as problem:
+            self.refusal = problem
+            raise
 
 
 def _data(group: Value | tuple[Value, ...] | None) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tritium.diagnostics import error
+from tritium.ir.tracer import active
 from tritium.ops import builtins as kernel_builtins
 from tritium.ops import python
 from tritium.ops.constants import number, to_tile
@@ -74,9 +75,17 @@ def negate(value: Any) -> Any:
 
 def holds(value: Any) -> bool:
     """What ``assert value`` decides by: every element of a tile."""
+    _tells("assert")
     if isinstance(value, Tile):
         return bool(value.data.all())
     return bool(value)
+
+
+def _tells(verb: str) -> None:
+    """Python is about to print or to assert. Raises E0206 in functions of scalars."""
+    tracer = active()
+    if tracer is not None:
+        tracer.tells(verb)
 
 
 def receiver(value: Any, name: str) -> Any:
@@ -188,7 +197,7 @@ def _extreme(fold: Callable[..., Any], rule: Callable[..., Any]) -> Callable[...
         values = several(args[0]) if len(args) == 1 else args
         if any(isinstance(value, Tile) for value in values) or "propagate_nan" in kwargs:
             return unwrap(rule(*values, **kwargs))
-        return fold(*args, **kwargs)
+        return values[0] if len(values) == 1 and not kwargs else fold(*args, **kwargs)
 
     return extreme
 
@@ -205,7 +214,13 @@ def _has_attribute(obj: Any, name: str) -> bool:
     return hasattr(receiver(obj, name), name)
 
 
+def _print(*values: Any, **options: Any) -> None:
+    _tells("print")
+    print(*values, **options)
+
+
 _BUILTINS: dict[Any, Any] = {
+    print: _print,
     range: Range,
     min: _extreme(builtins.min, kernel_builtins.minimum),
     max: _extreme(builtins.max, kernel_builtins.maximum),

@@ -39,13 +39,21 @@ class Tracer(Protocol):
         """Call a device function (``ops.callable.DeviceFunction``) with surface values."""
 
     def region(
-        self, function: Any, arg_types: Sequence[Type], names: Sequence[str] = ()
+        self, function: Any, arg_types: Sequence[Type], rule: Any
     ) -> Region | Callable[..., tuple[Any, ...]]:
         """``function`` over scalars as the region of an operation such as a reduction.
 
         The front end returns a Region whose block ends with ``control.yield``; eager mode returns
-        a callable over arrays (one per argument type) that returns a tuple of arrays.
+        a callable over arrays (one per argument type) that returns a tuple of arrays. ``rule``, an
+        ``ops.scalars.ScalarRule``, says what the function may hold: of a region the operation's
+        ``infer`` asks it, eager mode while the function runs.
         """
+
+    def decides(self, value: Value) -> None:
+        """Note that a known value is asked for: what the program does next may depend on it."""
+
+    def tells(self, verb: str) -> None:
+        """Note that Python itself is about to print or to assert."""
 
 
 class Machine(Protocol):

@@ -878,13 +878,13 @@ def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
     """``scalar_fn``, a kernel function of scalars, on each element of the tiles ``args``.
 
     The tiles are broadcast together. Unlike a tile's operations the function may branch and loop by
-    the element's value; it doesn't access memory. It returns one value, or a tuple of them: the
-    result is a tile, or a tuple of tiles. With ``pack`` it takes that many elements of each tile at
-    once, those of the first tile first, and returns as many values of each result. In eager mode it
-    is called twice for the first elements.
+    the element's value; it neither accesses memory nor prints or asserts. It returns one value, or
+    a tuple of them: the result is a tile, or a tuple of tiles. With ``pack`` it takes that many
+    elements of each tile at once, those of the first tile first, and returns as many values of each
+    result.
 
     Raises E0204 for scalars, E0202 for shapes that don't fit, E0206 where ``pack`` doesn't divide
-    the number of elements, or for a function that returns something else or accesses memory.
+    the number of elements, or for a function that returns something else or does more than compute.
     """
 
 def max(

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tritium.diagnostics import TritiumError, error
-from tritium.ir.core import PURE, ConcreteValue, Op, Region, Value, attribute, op, operands, region
+from tritium.ir.core import Op, Region, Value, attribute, op, operands, region
 from tritium.ir.dtypes import VALUES, DType, Type, float32, int8, int32
-from tritium.ir.types import TileType
+from tritium.ir.types import PointerType, TileType
 
 from . import samples
 from .combines import add_region, branch_region, swap_region
@@ -20,10 +20,15 @@ from .constants import to_tile
 from .control import Yield
 from .create import static_int
 from .emit import emit, surface, tracer_of
+from .reduce import impure
+from .scalars import ScalarRule
 from .shape import broadcast_tiles, require_tile
 from .spec import Case, Reject, Sample, given
 from .tile import Tile
-from .tuples import TileTuple
+from .tuples import TileTuple, several
+
+RULE = ScalarRule("map_elementwise", "scalar_fn", "the function", branches=True)
+"""What a mapped function may hold."""
 
 
 @op("map.elementwise")
@@ -32,7 +37,7 @@ class MapElementwise(Op):
 
     The region takes ``pack`` elements of each input that follow one another in row-major order,
     those of the first input first, and yields as many of each result, whose element types are
-    ``types``. It may branch and loop, but doesn't access memory.
+    ``types``. It may branch and loop, but neither accesses memory nor prints or asserts.
     """
 
     unsupported: ClassVar[Mapping[str, str]] = {
@@ -58,13 +63,7 @@ class MapElementwise(Op):
         if [arg.type for arg in function.args] != taken:
             raise error("E0301", text="map.elementwise: its region takes other types")
         for each in function.walk():
-            if each.effects is not PURE:
-                raise _refused(
-                    "E0206",
-                    text="the function must not access memory",
-                    hint="load before it and store after it",
-                    argument="scalar_fn",
-                )
+            RULE.check(each)
         yielded = [each for each in self.types for _ in range(self.pack)]
         end = function.block.terminator
         if not isinstance(end, Yield) or [value.type for value in end.values] != yielded:
@@ -125,6 +124,9 @@ class MapElementwise(Op):
         yield Reject("one result of two", "E0206", one, "scalar_fn")
         mixed = lambda: map_elementwise(lambda a, b: (a, a > b), x(4), pack=2)  # noqa: E731
         yield Reject("results of two types in a pack", "E0206", mixed, "scalar_fn")
+        for what, function in impure(given(PointerType(float32))).items():
+            attempt = functools.partial(map_elementwise, function, x(3))
+            yield Reject(f"a function that {what}", "E0206", attempt, "scalar_fn")
 
 
 def _refused(code: str, **parts: Any) -> TritiumError:
@@ -160,13 +162,13 @@ def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
     """``scalar_fn``, a kernel function of scalars, on each element of the tiles ``args``.
 
     The tiles are broadcast together. Unlike a tile's operations the function may branch and loop by
-    the element's value; it doesn't access memory. It returns one value, or a tuple of them: the
-    result is a tile, or a tuple of tiles. With ``pack`` it takes that many elements of each tile at
-    once, those of the first tile first, and returns as many values of each result. In eager mode it
-    is called twice for the first elements.
+    the element's value; it neither accesses memory nor prints or asserts. It returns one value, or
+    a tuple of them: the result is a tile, or a tuple of tiles. With ``pack`` it takes that many
+    elements of each tile at once, those of the first tile first, and returns as many values of each
+    result.
 
     Raises E0204 for scalars, E0202 for shapes that don't fit, E0206 where ``pack`` doesn't divide
-    the number of elements, or for a function that returns something else or accesses memory.
+    the number of elements, or for a function that returns something else or does more than compute.
     """
     count = static_int("map_elementwise", pack, "pack")
     tiles = [to_tile(each, "map_elementwise", "args") for each in args]
@@ -179,29 +181,32 @@ def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
             expected = "integers or floats"
             raise _refused("E0204", expected=expected, got=tile.type, hint="", argument="args")
     _check_pack(tiles[0].type.shape, count)
-    made = tracer_of("tl.map_elementwise").region(
-        scalar_fn, [tile.dtype for tile in tiles for _ in range(count)]
-    )
-    results = emit(
-        MapElementwise,
-        inputs=tuple(tiles),
-        pack=count,
-        types=_result_types(made, scalar_fn, tiles, count),
-        function=made,
-    )
+    made, types = _function(scalar_fn, tiles, count)
+    results = emit(MapElementwise, inputs=tuple(tiles), pack=count, types=types, function=made)
     return TileTuple(results) if isinstance(results, tuple) else results
 
 
-def _result_types(made: Any, scalar_fn: Any, tiles: Sequence[Tile], pack: int) -> tuple[Type, ...]:
-    """Element types of the results; in eager mode a call with the first elements tells."""
-    if isinstance(made, Region):
-        end = made.block.terminator
-        return _packed([value.type for value in end.operands] if end else [], pack)
-    first = [
-        Tile(ConcreteValue(tile.dtype, np.asarray(tile.data.reshape(-1)[place])))
-        for tile in tiles
-        for place in range(pack)
-    ]
-    result = scalar_fn(*first)
-    parts = result if isinstance(result, (tuple, list, TileTuple)) else (result,)
-    return _packed([to_tile(part, "map_elementwise", None).type for part in parts], pack)
+def _function(
+    scalar_fn: Any, tiles: Sequence[Tile], pack: int
+) -> tuple[Region | Callable[..., tuple[Any, ...]], tuple[Type, ...]]:
+    """The function over scalars, and the element types of its results."""
+    returned: list[Type] = []
+
+    def telling(*args: Tile) -> TileTuple:
+        parts = [to_tile(part, RULE.function) for part in several(scalar_fn(*args))]
+        returned[:] = [part.type for part in parts]
+        return TileTuple(parts)
+
+    taken = [tile.dtype for tile in tiles for _ in range(pack)]
+    tracer = tracer_of("tl.map_elementwise")
+    made = tracer.region(telling, taken, RULE)
+    if not tracer.eager or isinstance(made, Region):
+        return made, _packed(returned, pack)
+    # Which types come out is seen when the first elements are there: they aren't computed again.
+    flat = [tile.data.reshape(-1) for tile in tiles]
+    first = [made(*(np.asarray(x[place]) for x in flat for place in range(pack)))]
+
+    def function(*arrays: Any) -> tuple[Any, ...]:
+        return first.pop() if first else made(*arrays)
+
+    return function, _packed(returned, pack)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from tritium.diagnostics import TritiumError, error
-from tritium.ir.core import PURE, Op, Region, Value, attribute, op, operand, operands, region
+from tritium.ir.core import Op, Region, Value, attribute, op, operand, operands, region
 from tritium.ir.dtypes import (
     FLOATS,
     INTEGERS,
@@ -47,6 +47,7 @@ from .control import Yield
 from .create import arange, static_flag
 from .elementwise import compute_storage
 from .emit import SURFACE, emit, emit_tile, surface, tracer_of
+from .scalars import ScalarRule
 from .select import where
 from .shape import (
     ExpandDims,
@@ -284,12 +285,16 @@ class Reduce(Op):
         require_tile("reduce", types, "input")
         require_one_shape("reduce", types, "input")
         results = tuple(_drop_axis("reduce", each, self.axis) for each in self.inputs)
-        check_combine("reduce", self.combine, [each.scalar for each in self.inputs])
+        check_combine(combine_rule("reduce"), self.combine, [each.scalar for each in self.inputs])
         return results
 
     def evaluate(self, machine: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         wanted = [each.scalar for each in self.inputs]
-        return tuple(in_order(inputs, self.axis, combiner("reduce", machine, self.combine, wanted)))
+        combine = combiner("reduce", machine, self.combine, wanted)
+        if self.inputs[0].shape[self.axis] == 1:
+            # Nothing is to be combined, and yet the function is refused for what it does.
+            combine(inputs, inputs)
+        return tuple(in_order(inputs, self.axis, combine))
 
     @classmethod
     def cases(cls) -> Iterator[Case]:
@@ -359,7 +364,36 @@ class Reduce(Op):
         yield Reject("runtime kept axes", "E0205", keep, "keep_dims")
         text = lambda: reduce(x(3), 0, add, keep_dims="yes")  # noqa: E731
         yield Reject("kept axes by name", "E0204", text, "keep_dims")
+        pointer = given(PointerType(float32))
+        for what, function in impure(pointer).items():
+            for extent in (3, 1):
+                attempt = functools.partial(reduce, x(extent), 0, function)
+                yield Reject(f"a function that {what} {extent}", "E0206", attempt, "combine_fn")
+        decided = lambda: reduce(x(2), 0, lambda a, b: a if a > b else b)  # noqa: E731
+        yield Reject("a function that branches", "E0206", decided, "combine_fn")
         yield from _flag_rejects()
+
+
+def impure(pointer: Tile) -> dict[str, Callable[..., Any]]:
+    """Functions of scalars that do more than compute, by what they do. For tests."""
+    from .atomic import atomic_add
+    from .memory import load, store
+    from .report import device_assert, device_print
+
+    def after(effect: Callable[[], Any]) -> Callable[..., Any]:
+        def function(a: Any, *rest: Any) -> Any:
+            effect()
+            return a
+
+        return function
+
+    return {
+        "loads": after(lambda: load(pointer)),
+        "stores": after(lambda: store(pointer, 1.0)),
+        "changes memory": after(lambda: atomic_add(pointer, 1.0)),
+        "prints": after(lambda: device_print("x")),
+        "asserts": after(lambda: device_assert(True)),
+    }
 
 
 def _flag_rejects() -> Iterator[Reject]:
@@ -377,25 +411,24 @@ def _flag_rejects() -> Iterator[Reject]:
             yield Reject(f"a runtime {name} of {call.__name__}", "E0205", attempt, name)
 
 
-def check_combine(name: str, combine: Any, wanted: Sequence[Type]) -> None:
+def combine_rule(name: str) -> ScalarRule:
+    """What a combine function may hold."""
+    return ScalarRule(name, "combine_fn", "the combine function")
+
+
+def check_combine(rule: ScalarRule, combine: Any, wanted: Sequence[Type]) -> None:
     """Raises E0206 where a combine region isn't one from pairs of ``wanted`` to ``wanted``.
 
-    It must be free of branches, loops and memory accesses. Eager mode's combine is a callable, of
-    which ``combiner`` checks what it returns.
+    It must hold what ``rule`` lets it. Eager mode's combine is a callable, which is checked while
+    it runs.
     """
+    name = rule.op
     if not isinstance(combine, Region):
         return
     if [arg.type for arg in combine.args] != [*wanted, *wanted]:
         raise error("E0301", text=f"{name}: its region takes other types than its inputs")
     for each in combine.walk():
-        if each.effects is not PURE or each.regions:
-            raise error(
-                "E0206",
-                op=name,
-                text="the combine function must not branch, loop or access memory",
-                hint="use tl.where",
-                argument="combine_fn",
-            )
+        rule.check(each)
     end = combine.block.terminator
     if not isinstance(end, Yield):
         raise error("E0301", text=f"{name}: its region must end with control.yield")
@@ -449,7 +482,7 @@ def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False) -> An
 def _reduce(name: str, input: Any, axis: Any, combine_fn: Any, keep_dims: Any) -> Any:
     tiles = [to_tile(each, name, "input") for each in several(input)]
     types = [tile.dtype for tile in tiles]
-    made = tracer_of(f"tl.{name}").region(combine_fn, types + types)
+    made = tracer_of(f"tl.{name}").region(combine_fn, types + types, combine_rule(name))
 
     def emit_reduce(flat: Sequence[Tile], place: int) -> Any:
         result = emit(Reduce, inputs=tuple(flat), axis=place, combine=made)

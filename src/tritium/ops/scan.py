@@ -27,6 +27,7 @@ from tritium.ir.dtypes import (
     int32,
     uint32,
 )
+from tritium.ir.types import PointerType
 
 from . import samples
 from .callable import composite
@@ -36,7 +37,7 @@ from .constants import to_tile
 from .constexpr import unwrap
 from .create import static_flag
 from .emit import emit, surface, tracer_of
-from .reduce import CASE_SHAPES, check_combine, combiner
+from .reduce import CASE_SHAPES, check_combine, combine_rule, combiner, impure
 from .shape import require_axis, require_one_shape, require_tile, wrap_axis
 from .spec import Case, Reject, Sample, given
 from .tile import Tile
@@ -69,7 +70,7 @@ class Scan(Op):
         wanted = [each.scalar for each in self.inputs]
         if self.initial and [each.type for each in self.initial] != wanted:
             raise error("E0301", text="scan.scan: its initial values have other types")
-        check_combine("associative_scan", self.combine, wanted)
+        check_combine(combine_rule("associative_scan"), self.combine, wanted)
         return tuple(each.type for each in self.inputs)
 
     def evaluate(
@@ -85,6 +86,9 @@ class Scan(Op):
         made = [np.empty(each.shape, each.dtype) for each in ahead]
         with np.errstate(all="ignore"):
             total: Sequence[Array] = [each[0] for each in ahead]
+            if len(ahead[0]) == 1:
+                # Nothing is to be combined, and yet the function is refused for what it does.
+                combine(total, total)
             for place in range(len(ahead[0])):
                 if place:
                     total = combine(total, [each[place] for each in ahead])
@@ -163,6 +167,10 @@ class Scan(Op):
         yield Reject("a sum of a scalar", "E0204", lambda: cumsum(x()), "input")
         yield Reject("a sum along an axis", "E0207", lambda: cumsum(x(3), 1), "axis")
         yield Reject("a product along an axis", "E0207", lambda: cumprod(x(3), -2), "axis")
+        for what, function in impure(given(PointerType(float32))).items():
+            for extent in (3, 1):
+                attempt = functools.partial(scan, x(extent), 0, function)
+                yield Reject(f"a function that {what} {extent}", "E0206", attempt, "combine_fn")
         flag = given(int1)
         way = lambda: scan(x(3), 0, add, reverse=flag)  # noqa: E731
         yield Reject("a runtime direction", "E0205", way, "reverse")
@@ -225,7 +233,7 @@ def _scan(
         initial=_initial(exclusive, tiles),
         axis=place,
         reverse=static_flag(name, reverse, "reverse"),
-        combine=tracer_of(f"tl.{name}").region(combine, types + types),
+        combine=tracer_of(f"tl.{name}").region(combine, types + types, combine_rule(name)),
     )
     return result if len(tiles) > 1 else (result,)
 

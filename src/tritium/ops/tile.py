@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tritium.diagnostics import error
 from tritium.ir.core import ConcreteValue, Value
 from tritium.ir.dtypes import Type, float8e4b15
+from tritium.ir.tracer import active
 
 from .codecs import decode
 from .constexpr import constexpr
@@ -89,6 +90,9 @@ class Tile:
             raise error("E0205", op=what, name="the value", got=self.type, argument=None)
         if self.value.data.size != 1:
             raise error("E0209", count=self.value.data.size)
+        tracer = active()
+        if tracer is not None:
+            tracer.decides(self.value)
         return self._elements().reshape(())[()]
 
     def _elements(self) -> Any:
