@@ -195,6 +195,7 @@ def matmul_grouped_order(module: Any, random: Any, torch: Any) -> list[Timed]:
         peer = None
         if torch is not None and not name.startswith("float8"):
             s, t = (torch.from_numpy(x.astype("f4")).to(getattr(torch, name)) for x in (a, b))
+            # torch.mm of int8 has int8 results, which wrap: another product.
             product = torch._int_mm if name == "int8" else torch.mm
             peer = lambda s=s, t=t, product=product: product(s, t)  # noqa: E731
         ours = lambda a=a, b=b, result=result: module.matmul(a, b, result)  # noqa: E731

@@ -39,12 +39,15 @@ def prefix_sum_kernel(out_ptr, x_ptr, words_ptr, n, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + offs, before + tl.cumsum(x, axis=0), mask=offs < n)
 
 
+BLOCK_SIZE = 4096
+
+
 def prefix_sum(x: np.ndarray) -> np.ndarray:
     """The inclusive running sum of a one-dimensional int32 array; it wraps."""
     out = np.empty_like(x)
-    blocks = tritium.cdiv(x.size, 1024)
+    blocks = tritium.cdiv(x.size, BLOCK_SIZE)
     words = np.zeros(blocks, np.int64)
-    prefix_sum_kernel[(blocks,)](out, x, words, x.size, BLOCK_SIZE=1024)
+    prefix_sum_kernel[(blocks,)](out, x, words, x.size, BLOCK_SIZE=BLOCK_SIZE)
     return out
 
 
