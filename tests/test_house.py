@@ -32,10 +32,19 @@ PROJECT_FOLDERS = [
     "tests",
 ]
 BUILT = {"_build", "__pycache__"}
+WRITTEN = ["benchmarks", "docs", "examples", "scripts", "src", "tests"]
+"""Folders of Python that keep to the sizes."""
 
 
 def source_files() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
+
+
+def written_files() -> list[Path]:
+    """All Python that people of the project have written."""
+    folders = (ROOT / folder for folder in WRITTEN)
+    files = [path for folder in folders for path in folder.rglob("*.py")]
+    return sorted(path for path in files if not BUILT & set(path.parts))
 
 
 def project_files() -> Iterator[Path]:
@@ -69,13 +78,20 @@ def long_functions(text: str) -> list[str]:
     ]
 
 
-def test_no_source_file_is_too_long() -> None:
-    lengths = {path: len(path.read_text("utf-8").splitlines()) for path in source_files()}
+def test_no_file_is_too_long() -> None:
+    lengths = {path: len(path.read_text("utf-8").splitlines()) for path in written_files()}
     assert {str(p): n for p, n in lengths.items() if n > MAXIMAL_FILE_LINES} == {}
 
 
+def test_sizes_are_checked_everywhere() -> None:
+    files = {path.relative_to(ROOT).parts[0] for path in written_files()}
+    assert files == set(WRITTEN)
+    assert Path(__file__) in written_files()
+    assert set(source_files()) <= set(written_files())
+
+
 def test_no_function_is_too_long() -> None:
-    found = {str(path): long_functions(path.read_text("utf-8")) for path in source_files()}
+    found = {str(path): long_functions(path.read_text("utf-8")) for path in written_files()}
     assert {path: names for path, names in found.items() if names} == {}
 
 

@@ -145,122 +145,129 @@ def floats(*shape: int) -> np.ndarray:
     return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
 
 
+EXAMPLES: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
+    "add": (
+        (5,),
+        {
+            "x_ptr": floats(5000),
+            "y_ptr": floats(5000),
+            "out_ptr": np.zeros(5000, "f4"),
+            "n": 4999,
+            "BLOCK_SIZE": 1024,
+        },
+    ),
+    "softmax_row": (
+        (4,),
+        {
+            "out_ptr": np.zeros((4, 1000), "f4"),
+            "in_ptr": floats(4, 1000),
+            "stride": 1000,
+            "n": 999,
+            "BLOCK": 1024,
+        },
+    ),
+    "softmax_tile": (
+        (2,),
+        {
+            "out_ptr": np.zeros((45, 100), "f4"),
+            "in_ptr": floats(45, 100),
+            "stride": 100,
+            "M": 45,
+            "N": 99,
+            "BM": 32,
+            "BN": 128,
+        },
+    ),
+    "layernorm": (
+        (3,),
+        {
+            "x_ptr": floats(3, 1000),
+            "y_ptr": np.zeros((3, 1000), "f4"),
+            "w_ptr": floats(1000),
+            "b_ptr": floats(1000),
+            "stride": 1000,
+            "N": 999,
+            "eps": 1e-5,
+            "BLOCK": 256,
+        },
+    ),
+    "matmul": (
+        (2, 2),
+        {
+            "a_ptr": floats(100, 70),
+            "b_ptr": floats(70, 90),
+            "c_ptr": np.zeros((100, 90), "f4"),
+            "M": 100,
+            "N": 90,
+            "K": 70,
+            "sam": 70,
+            "sak": 1,
+            "sbk": 90,
+            "sbn": 1,
+            "scm": 90,
+            "scn": 1,
+            "BLOCK_M": 64,
+            "BLOCK_N": 64,
+            "BLOCK_K": 32,
+        },
+    ),
+    "transpose": (
+        (2, 1),
+        {
+            "in_ptr": floats(128, 64),
+            "out_ptr": np.zeros((64, 128), "f4"),
+            "in_stride": 64,
+            "out_stride": 128,
+            "BM": 64,
+            "BN": 64,
+        },
+    ),
+    "transpose_masked": (
+        (2, 1),
+        {
+            "in_ptr": floats(100, 60),
+            "out_ptr": np.zeros((60, 100), "f4"),
+            "M": 100,
+            "N": 60,
+            "BM": 64,
+            "BN": 64,
+        },
+    ),
+    "attention": (
+        (2,),
+        {
+            **{name: floats(100, 32) for name in ("q_ptr", "k_ptr", "v_ptr")},
+            "o_ptr": np.zeros((100, 32), "f4"),
+            "N": 100,
+            "scale": 0.2,
+            "BM": 64,
+            "BN": 32,
+            "D": 32,
+        },
+    ),
+    "any_above": (
+        (1,),
+        {
+            "x_ptr": floats(1000),
+            "y_ptr": np.zeros(1000, "?"),
+            "out_ptr": np.zeros(1, "i4"),
+            "n": 999,
+            "BLOCK": 1024,
+        },
+    ),
+    "shift": (
+        (1,),
+        {"x_ptr": floats(1024), "out_ptr": np.zeros(2048, "f4"), "n": 1000, "BLOCK": 1024},
+    ),
+}
+"""A grid and arguments that meet every edge, for each kernel of this file."""
+
+
 def example(name: str, **changed: Any) -> tuple[DeviceFunction, dict[str, Any], tuple[int, ...]]:
-    """A kernel of this file with arguments that meet every edge, and a grid."""
-    made: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
-        "add": (
-            (5,),
-            {
-                "x_ptr": floats(5000),
-                "y_ptr": floats(5000),
-                "out_ptr": np.zeros(5000, "f4"),
-                "n": 4999,
-                "BLOCK_SIZE": 1024,
-            },
-        ),
-        "softmax_row": (
-            (4,),
-            {
-                "out_ptr": np.zeros((4, 1000), "f4"),
-                "in_ptr": floats(4, 1000),
-                "stride": 1000,
-                "n": 999,
-                "BLOCK": 1024,
-            },
-        ),
-        "softmax_tile": (
-            (2,),
-            {
-                "out_ptr": np.zeros((45, 100), "f4"),
-                "in_ptr": floats(45, 100),
-                "stride": 100,
-                "M": 45,
-                "N": 99,
-                "BM": 32,
-                "BN": 128,
-            },
-        ),
-        "layernorm": (
-            (3,),
-            {
-                "x_ptr": floats(3, 1000),
-                "y_ptr": np.zeros((3, 1000), "f4"),
-                "w_ptr": floats(1000),
-                "b_ptr": floats(1000),
-                "stride": 1000,
-                "N": 999,
-                "eps": 1e-5,
-                "BLOCK": 256,
-            },
-        ),
-        "matmul": (
-            (2, 2),
-            {
-                "a_ptr": floats(100, 70),
-                "b_ptr": floats(70, 90),
-                "c_ptr": np.zeros((100, 90), "f4"),
-                "M": 100,
-                "N": 90,
-                "K": 70,
-                "sam": 70,
-                "sak": 1,
-                "sbk": 90,
-                "sbn": 1,
-                "scm": 90,
-                "scn": 1,
-                "BLOCK_M": 64,
-                "BLOCK_N": 64,
-                "BLOCK_K": 32,
-            },
-        ),
-        "transpose": (
-            (2, 1),
-            {
-                "in_ptr": floats(128, 64),
-                "out_ptr": np.zeros((64, 128), "f4"),
-                "in_stride": 64,
-                "out_stride": 128,
-                "BM": 64,
-                "BN": 64,
-            },
-        ),
-        "transpose_masked": (
-            (2, 1),
-            {
-                "in_ptr": floats(100, 60),
-                "out_ptr": np.zeros((60, 100), "f4"),
-                "M": 100,
-                "N": 60,
-                "BM": 64,
-                "BN": 64,
-            },
-        ),
-        "attention": (
-            (2,),
-            {
-                **{name: floats(100, 32) for name in ("q_ptr", "k_ptr", "v_ptr")},
-                "o_ptr": np.zeros((100, 32), "f4"),
-                "N": 100,
-                "scale": 0.2,
-                "BM": 64,
-                "BN": 32,
-                "D": 32,
-            },
-        ),
-        "any_above": (
-            (1,),
-            {
-                "x_ptr": floats(1000),
-                "y_ptr": np.zeros(1000, "?"),
-                "out_ptr": np.zeros(1, "i4"),
-                "n": 999,
-                "BLOCK": 1024,
-            },
-        ),
-        "shift": (
-            (1,),
-            {"x_ptr": floats(1024), "out_ptr": np.zeros(2048, "f4"), "n": 1000, "BLOCK": 1024},
-        ),
+    """A kernel of this file with arrays of its own, and a grid."""
+    grid, arguments = EXAMPLES[name]
+    fresh = {
+        key: value.copy() if isinstance(value, np.ndarray) else value
+        for key, value in arguments.items()
     }
-    grid, arguments = made[name]
-    return globals()[name], {**arguments, **changed}, grid
+    return globals()[name], {**fresh, **changed}, grid
