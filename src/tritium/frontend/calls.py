@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from enum import EnumMeta
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from tritium.diagnostics import error
 from tritium.ir.dtypes import Type
@@ -17,7 +17,7 @@ from tritium.ops.callable import ConstexprFunction, DeviceFunction
 from tritium.ops.constexpr import constexpr, unwrap
 from tritium.ops.create import folded
 from tritium.ops.python import BoundMethod, describe, is_known, plain, wrap
-from tritium.ops.tuples import TileTuple
+from tritium.ops.tuples import TileTuple, elements
 
 from .arguments import Argument, Arguments, nodes_of, signature_of
 from .base import Base
@@ -91,7 +91,9 @@ class Calls(Expressions, Base):
             with self.pointing(nodes_of(arguments.bind(cls.__name__, signature_of(make)))):
                 return make(*arguments.values, **arguments.keyword_values)
         if issubclass(cls, TileTuple):
-            return TileTuple(*arguments.values, **arguments.keyword_values)
+            make = cast(Callable[..., Any], cls)
+            bound = arguments.bind("tl.tuple", signature_of(make))
+            return self._tuple(bound["values"]) if "values" in bound else TileTuple()
         fields = getattr(cls, "_fields", None)
         if issubclass(cls, tuple) and fields is not None:
             signature = signature_of(cls)
@@ -105,6 +107,14 @@ class Calls(Expressions, Base):
         if issubclass(cls, Type) or isinstance(cls, EnumMeta):
             return self._on_constants(node, cls, arguments)
         self._refuse_call(node, cls)
+
+    def _tuple(self, argument: Argument) -> TileTuple:
+        held = elements(argument.value)
+        if held is None:
+            with self.at(argument.node or self.frame.node):
+                got = describe(argument.value)
+                raise error("E0204", op="tl.tuple", expected="a tuple", got=got, hint="")
+        return TileTuple(map(wrap, held), getattr(argument.value, "fields", None))
 
     def _known_argument(self, arguments: Arguments) -> Any:
         bound = arguments.bind("constexpr", signature_of(constexpr))

@@ -25,6 +25,7 @@ from tritium.ops.python import (
     describe,
     is_known,
     negate,
+    no_attribute,
     plain,
     unary,
     wrap,
@@ -170,12 +171,15 @@ class Expressions(Base):
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         owner = self.expression(node.value)
         if not isinstance(owner, (ModuleType, type)):
-            found = attribute(owner, node.attr)
+            try:
+                found = attribute(owner, node.attr)
+            except AttributeError:
+                raise no_attribute(owner, node.attr) from None
             if isinstance(owner, Aggregate) and isinstance(found, BoundMethod):
                 cls = type(owner)
                 self.tracer.dependencies.attribute(cls, node.attr, found.function)
             return found
-        if isinstance(owner, ModuleType) and not hasattr(owner, node.attr):
+        if not hasattr(owner, node.attr):
             close = difflib.get_close_matches(node.attr, dir(owner), n=1)
             hint = f"did you mean {close[0]}?" if close else ""
             raise error("E0101", name=ast.unparse(node), hint=hint)
@@ -195,9 +199,8 @@ class Expressions(Base):
             with self.pointing({"index": node.slice}):
                 name, got = "the index of a tuple", describe(index)
                 raise error("E0205", op="[]", name=name, got=got, argument="index")
-        if isinstance(value, TileTuple):
-            return value[index]
-        return wrap(unwrap(value)[_plain_index(index)])
+        with self.pointing({"index": node.slice, "value": node.value}):
+            return _element(value, index)
 
     def visit_Slice(self, node: ast.Slice) -> Any:
         parts = (node.lower, node.upper, node.step)
@@ -227,6 +230,27 @@ class Expressions(Base):
             shown = _CONVERSIONS[chr(part.conversion)](shown)
         spec = "" if part.format_spec is None else str(plain(self.expression(part.format_spec)))
         return format(shown, spec)
+
+
+def _element(value: Any, index: Any) -> Any:
+    """``value[index]`` of a tuple or another constant.
+
+    Raises E0204 for what has no elements and for an index that isn't one, IndexError for one that
+    is out of range.
+    """
+    held, place = unwrap(value), _plain_index(index)
+    if not hasattr(type(held), "__getitem__"):
+        expected = "a tile, a tuple or a string"
+        raise error(
+            "E0204", op="[]", expected=expected, got=describe(value), hint="", argument="value"
+        )
+    try:
+        return wrap(held[place])
+    except TypeError:
+        expected = "an integer or a slice as the index of a tuple"
+        raise error(
+            "E0204", op="[]", expected=expected, got=describe(index), hint="", argument="index"
+        ) from None
 
 
 def _folded_index(index: Any) -> Any:

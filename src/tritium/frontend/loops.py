@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tritium.diagnostics import error
 from tritium.ir.core import Block, Op, Region, Value
 from tritium.ir.dtypes import Type
 from tritium.ops.constexpr import unwrap
@@ -28,6 +29,9 @@ from .base import Flow, Work
 from .branches import Branches
 from .carried import Carried
 from .names import Scope
+
+MOST_UNROLLED = 1 << 15
+"""Iterations of one ``static_range``, each of which is compiled."""
 
 
 @dataclass
@@ -82,6 +86,10 @@ class Loops(Branches):
         return loop, nodes
 
     def _unroll(self, node: ast.For, target: ast.Name, loop: StaticRange, work: Work) -> None:
+        if range(loop.start, loop.end, loop.step)[MOST_UNROLLED:]:
+            text = f"more than {MOST_UNROLLED} iterations would be written out"
+            with self.at(node.iter):
+                raise error("E0206", op="static_range", text=text, hint="use range")
         values = iter(loop)
 
         def iteration(work: Work) -> Flow:

@@ -152,7 +152,9 @@ class Scheduler:
                 self._resume_next()
         finally:
             self._ended = True
-            for _, fiber in self._suspended:
+            # After Ctrl-C the program that was running may still add itself.
+            while self._suspended:
+                _, fiber = self._suspended.popleft()
                 fiber.cancel()
 
     def suspend(self, waiting_for: int | None = None) -> None:

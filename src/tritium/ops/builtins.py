@@ -56,16 +56,23 @@ def _number(name: str, kind: type, value: Any) -> Any:
             hint=f"convert a tile by x.to(tl.{name}32)",
             argument="x",
         )
-    return constexpr(kind(plain(value)))
+    try:
+        return constexpr(kind(plain(value)))
+    except (TypeError, ValueError, OverflowError) as problem:
+        text = str(problem)
+        raise error("E0206", op=f"{name}()", text=text, hint="", argument="x") from None
 
 
 def as_float(x: Any = 0.0) -> Any:
-    """``float`` of a known number or string. Raises E0204 for a tile that is compiled."""
+    """``float`` of a known number or string.
+
+    Raises E0204 for a tile that is compiled, E0206 for what no number can be made of.
+    """
     return _number("float", float, x)
 
 
 def as_int(x: Any = 0) -> Any:
-    """``int`` of a known number or string. Raises E0204 for a tile that is compiled."""
+    """``int`` of a known number or string. Raises as ``as_float`` does."""
     return _number("int", int, x)
 
 
@@ -84,7 +91,7 @@ def get_attribute(obj: Any, name: Any, *default: Any) -> Any:
         return python.attribute(obj, unwrap(name))
     except AttributeError:
         if not default:
-            raise
+            raise python.no_attribute(obj, unwrap(name)) from None
         return default[0]
 
 

@@ -11,6 +11,7 @@ module, a class.
 from __future__ import annotations
 
 import ast
+import difflib
 import enum
 import operator
 from collections.abc import Callable
@@ -325,6 +326,15 @@ def attribute(value: Any, name: str) -> Any:
     if isinstance(owner, TileTuple):
         return getattr(owner, name)
     return wrap(getattr(owner, name))
+
+
+def no_attribute(value: Any, name: str) -> TritiumError:
+    """The error (E0117) that ``attribute`` found none of that name."""
+    known = [*METHODS, *dir(Tile)] if isinstance(value, Tile) else dir(unwrap(value))
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else ""
+    text = f"{describe(value)} has no attribute {name!r}"
+    return error("E0117", error="AttributeError", text=text, hint=hint)
 
 
 def _is_tile_attribute(name: str) -> bool:

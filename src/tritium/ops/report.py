@@ -171,20 +171,23 @@ class Assert(Op):
         return Loc(self.file, self.line, function=self.function) if self.file else self.loc
 
     def infer(self) -> None:
-        for name, value in (("cond", self.condition), ("mask", self.mask)):
-            if value is not None and value.scalar is not int1:
+        self.check(self.condition.type, None if self.mask is None else self.mask.type)
+
+    @staticmethod
+    def check(condition: Type, mask: Type | None) -> None:
+        """Raises E0204 for what isn't int1, E0202 for a mask of another shape."""
+        for name, kind in (("cond", condition), ("mask", mask)):
+            if kind is not None and kind.scalar is not int1:
                 raise error(
                     "E0204",
                     op="device_assert",
                     expected=f"{name} of int1",
-                    got=value.type,
+                    got=kind,
                     hint="compare: x != 0",
                     argument=name,
                 )
-        if self.mask is not None and self.mask.shape != self.condition.shape:
-            raise error(
-                "E0202", op="device_assert", left=self.condition.shape, right=self.mask.shape
-            )
+        if mask is not None and mask.shape != condition.shape:
+            raise error("E0202", op="device_assert", left=condition.shape, right=mask.shape)
 
     def evaluate(self, machine: Any, condition: Any, mask: Any) -> None:
         problem = failure(machine.program, self.message, condition, mask, self.place)
@@ -281,6 +284,7 @@ def device_assert(cond: Any, msg: Any = "", mask: Any = None) -> None:
     if lanes is not None:
         condition, lanes = broadcast_tiles("device_assert", condition, lanes)
     tracer = tracer_of("tl.device_assert")
+    Assert.check(condition.type, None if lanes is None else lanes.type)
     if not tracer.checks:
         return
     loc = tracer.loc()
