@@ -150,11 +150,11 @@ class BuilderCore:
         """
         if isinstance(callee, str):
             callee = self._resolve(callee, result, args)
-        marks = [*arg_attributes, *[""] * (len(args) - len(arg_attributes))]
-        inner = ", ".join(
-            f"{arg.type.text} {mark + ' ' if mark else ''}{arg.text}"
-            for arg, mark in zip(args, marks, strict=True)
-        )
+        given = [f"{arg.type.text} {arg.text}" for arg in args]
+        for place, mark in enumerate(arg_attributes):
+            if mark:
+                given[place] = f"{args[place].type.text} {mark} {args[place].text}"
+        inner = ", ".join(given)
         prefix = f"{convention} " if convention else ""
         text = f"call {prefix}{result.text} {callee.text}({inner}) {attributes}".rstrip()
         if result is void:

@@ -126,13 +126,16 @@ class Function:
 
     def fresh(self, stem: str = "") -> str:
         """A new local name, `%`-prefixed; `stem` makes the IR readable."""
+        if not stem:
+            # No label and no parameter begins so.
+            self._counter += 1
+            return f"%.{self._counter}"
         stem = stem.replace(".", "_")
         name = stem
-        while not name or name in self._names:
+        while name in self._names:
             self._counter += 1
             name = f"{stem}.{self._counter}"
-        if stem:
-            self._names.add(name)
+        self._names.add(name)
         return f"%{_quoted(name)}"
 
     def text(self) -> str:
@@ -163,6 +166,7 @@ class Module:
         self.functions: list[Function] = []
         self._globals: dict[str, str] = {}
         self._declarations: dict[str, str] = {}
+        self._declared: dict[tuple[object, ...], V] = {}
         self._metadata: list[str] = []
         self._metadata_ids: dict[str, str] = {}
         self._named_metadata: dict[str, list[str]] = {}
@@ -206,12 +210,17 @@ class Module:
         variadic: bool = False,
     ) -> V:
         """Declare an external function (once; a second, different declaration is an error)."""
+        signature = (name, result, *params, attributes, variadic)
+        declared = self._declared.get(signature)
+        if declared is not None:
+            return declared
         inner = ", ".join([param.text for param in params] + (["..."] if variadic else []))
         text = f"declare {result.text} @{_quoted(name)}({inner}) {attributes}".rstrip()
         known = self._declarations.setdefault(name, text)
         if known != text:
             raise EmitError(f"{name} is declared as `{known}` and as `{text}`")
-        return V(f"@{_quoted(name)}", ptr)
+        made = self._declared[signature] = V(f"@{_quoted(name)}", ptr)
+        return made
 
     def global_(
         self,

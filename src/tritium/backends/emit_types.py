@@ -241,6 +241,15 @@ def _int_const(type_: LType, value: int) -> V:
     return V(text, type_, number)
 
 
+@lru_cache(maxsize=4096)
+def _float_const(type_: LType, value: float, is_minus_zero: bool) -> V:
+    element = elem(type_)
+    number, text = _round_to(element, value)
+    if type_.is_vector:
+        text = f"splat ({element.text} {text})"
+    return V(text, type_, number)
+
+
 def const(type_: LType, value: int | float | bool) -> V:
     """The constant `value` in every lane. Integers wrap; floats are rounded once, exactly spelt.
 
@@ -258,10 +267,9 @@ def const(type_: LType, value: int | float | bool) -> V:
         return V("zeroinitializer" if type_.is_vector else "null", type_)
     if element.kind is not Kind.FLOAT:
         raise EmitError(f"no constant of type {type_.text}")
-    number, text = _round_to(element, float(value))
-    if type_.is_vector:
-        text = f"splat ({element.text} {text})"
-    return V(text, type_, number)
+    number = float(value)
+    # Zeros are equal, whatever their signs.
+    return _float_const(type_, number, number == 0 and math.copysign(1.0, number) < 0)
 
 
 def const_lanes(element: LType, values: Sequence[int | float]) -> V:

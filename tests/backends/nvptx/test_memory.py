@@ -170,6 +170,36 @@ def test_machine_code_has_it_and_predicates_for_masks(
     assert all(predicate for predicate, _ in found[:3])
 
 
+@pytest.mark.parametrize("dtype", [float16, int8, float32])
+def test_a_mask_costs_no_more_than_the_words_that_are_loaded(dtype: DType) -> None:
+    """Of narrow elements whole words are chosen, so that what is done with each is done always."""
+    ptx = compiled(traced_copy(dtype=dtype, block=512 * 4 // dtype.itemsize))
+    assert instructions(ptx, "ld") == {"ld.global.nc.v4.b32"}
+    assert len(re.findall(r"@%p\d+ ld", ptx)) == len(re.findall(r"@%p\d+ st", ptx)) == 1
+    assert " bra" not in ptx
+    assert "prmt" not in ptx
+    assert "mov.b32 \t{" not in ptx
+
+
+@DeviceFunction
+def rows(x_ptr, out_ptr, stride, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    starts = tl.arange(0, ROWS)[:, None] * stride
+    columns = tl.arange(0, COLUMNS)[None, :]
+    tl.store(out_ptr + starts + columns, tl.load(x_ptr + starts + columns))
+
+
+def test_vectors_of_a_row_share_an_address() -> None:
+    """What is a known distance away is told by the instruction."""
+    for count in (1, 4):
+        specs = {"x_ptr": pointer(), "out_ptr": pointer(), "stride": number()}
+        ptx = compiled(traced(rows, **specs, ROWS=count, COLUMNS=4096 // count), num_warps=1)
+        for kind in ("ld", "st"):
+            found = re.findall(rf"{kind}\.global.*\[(%rd\d+)(?:\+(\d+))?\]", ptx)
+            assert len(found) == 32
+            assert len({base for base, _ in found}) == count
+            assert {int(step or 0) for _, step in found} == set(range(0, 16384 // count, 512))
+
+
 DTYPES = [
     (int1, np.uint8),
     (int8, np.int8),

@@ -6,6 +6,7 @@ import os
 import pathlib
 import stat
 import sys
+import time
 
 import pytest
 
@@ -197,6 +198,51 @@ def test_options_and_refusals() -> None:
         ptxas.assemble(path, PTX.replace("BODY", ""), "sm_80", ["--no-such-option"])
     with pytest.raises(OSError, match="nowhere"):
         ptxas.assemble("/nowhere/ptxas", PTX, "sm_80")
+
+
+COPYING = """#!/bin/sh
+while [ $# -gt 0 ]; do
+  case $1 in -o) shift; out=$1;; *) source=$1;; esac
+  shift
+done
+sleep 0.05
+cat "$source" > "$out.first"
+cat "$source" "$out.first" > "$out"
+"""
+"""An assembler that reads its source twice, as ptxas does, and gives it back."""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="programs are scripts here")
+@pytest.mark.parametrize("length", [1, 1 << 20])
+def test_ptx_of_any_length_can_be_read_twice(tmp_path: pathlib.Path, length: int) -> None:
+    path, text = program(tmp_path / "ptxas", COPYING), "\u00e4" * length
+    with ptxas.Assembling(path, "sm_80") as started:
+        time.sleep(0.1)
+        assert started.finish(text).cubin.decode() == 2 * text
+    assert ptxas.assemble(path, text, "sm_80").cubin.decode() == 2 * text
+
+
+@pytest.mark.skipif(os.name != "posix", reason="programs are scripts here")
+def test_where_there_are_no_pipes_it_reads_its_standard_input(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: str) -> None:
+        raise OSError("no pipes here")
+
+    monkeypatch.setattr(os, "mkfifo", refuse)
+    path = program(tmp_path / "ptxas", COPYING.replace('cat "$source" ', "cat "))
+    assert ptxas.assemble(path, PTX, "sm_80").cubin.decode() == PTX
+
+
+@pytest.mark.skipif(os.name != "posix", reason="programs are scripts here")
+@pytest.mark.parametrize("waits", ["", "sleep 0.1\n"])
+def test_an_assembler_that_ends_without_reading(tmp_path: pathlib.Path, waits: str) -> None:
+    path = program(tmp_path / "ptxas", f"#!/bin/sh\n{waits}echo 'ptxas fatal   : no'\nexit 3\n")
+    with pytest.raises(AssemblerError, match=r"^no$"):
+        ptxas.assemble(path, PTX, "sm_80")
+    stops = program(tmp_path / "stops", f"#!/bin/sh\n{waits}head -c 1 $6 > /dev/null\nexit 3\n")
+    with pytest.raises(AssemblerError, match="ended with status 3"):
+        ptxas.assemble(stops, "x" * (1 << 20), "sm_80")
 
 
 # ---- machine code --------------------------------------------------------------------------------

@@ -31,11 +31,8 @@ from .rules import NVPTX, lowering_at
 from .shared import SharedMemory
 from .sources import MOVES, is_free
 from .target import GpuTarget
-from .values import Held, Threads
+from .values import GLOBAL, Held, Threads
 from .versions import Versions
-
-GLOBAL = pointer(1)
-"""Pointers to the user's memory, as instructions take them."""
 
 
 class Writer:

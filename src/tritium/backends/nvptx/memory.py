@@ -18,8 +18,6 @@ from tritium.backends.emit import (
     i64,
     int_,
     memory_type,
-    pointer,
-    vec,
     zero,
 )
 from tritium.ir.types import element
@@ -30,12 +28,10 @@ from .coalesce import Access
 from .guards import Guard
 from .layouts import LANE, REGISTER, THREADS_PER_WARP, WARP, Holding, LinearLayout
 from .positions import holdings
-from .values import Held
+from .values import GLOBAL, Held
 
 if TYPE_CHECKING:
     from .kernel import Writer
-
-GLOBAL = pointer(1)
 
 
 def load_tile(writer: Writer, op: memory.Load) -> Held:
@@ -48,7 +44,7 @@ def load_tile(writer: Writer, op: memory.Load) -> Held:
     first_copy = _first_copy(writer, layout) if op.is_fresh else None
     plan = []
     for group in _held(access, kept):
-        address = _address(writer, op, layout, group[0])
+        address = writer.elements.address(op.pointer, layout, group[0])
         plan.append((group, address, _both(writer, first_copy, _predicate(writer, op, group))))
     for group, address, predicate in plan:
         others = [_other(writer, op, layout, register) for register in group]
@@ -69,7 +65,7 @@ def store_tile(writer: Writer, op: memory.Store) -> None:
     groups = _held(access, holdings(op.pointer.shape, layout))
     first_copy = _first_copy(writer, layout)
     for group in groups:
-        address = _address(writer, op, layout, group[0])
+        address = writer.elements.address(op.pointer, layout, group[0])
         predicate = _both(writer, first_copy, _predicate(writer, op, group))
         values = [writer.elements.at(op.value, layout, register) for register in group]
         store(writer, op, values, address, predicate)
@@ -117,13 +113,6 @@ def _by_one_thread(
 
 
 # ---- addresses and masks -------------------------------------------------------------------------
-
-
-def _address(
-    writer: Writer, op: memory.Load | memory.Store, layout: LinearLayout, register: int
-) -> V:
-    address = writer.elements.at(op.pointer, layout, register)
-    return writer.b.addrspacecast(address, GLOBAL)
 
 
 def _predicate(writer: Writer, op: memory.Load | memory.Store, group: Sequence[int]) -> V | None:
@@ -180,7 +169,7 @@ def _load_edges(
         for register in (register for group in groups for register in group):
             known = registers[register]
             assert known is not None
-            address = _address(writer, op, layout, register)
+            address = writer.elements.address(op.pointer, layout, register)
             predicate = _single(writer, op, register)
             (made[register],) = load(writer, op, known.type, address, predicate, [known])
         after = b.block
@@ -202,7 +191,7 @@ def _store_edges(
     assert some is not None
     with b.when(some, "edges"), writer.elements.apart():
         for register in (register for group in groups for register in group):
-            address = _address(writer, op, layout, register)
+            address = writer.elements.address(op.pointer, layout, register)
             value = writer.elements.at(op.value, layout, register)
             store(writer, op, [value], address, _single(writer, op, register))
 
@@ -274,23 +263,20 @@ def load(
         if not predicate.integer:
             return list(others)
         predicate = None
-    if predicate is None:
-        return _loaded(writer, op, type_, address, len(others))
+    moved = _moved_as(type_)
+    if predicate is None or not op.volatile:
+        kept = others if predicate is None else [_to_memory(writer, other) for other in others]
+        got = load_words(writer, op, moved, address, kept, predicate)
+        return [_from_memory(writer, each, type_) for each in got]
     b = writer.b
     with b.when(predicate, "load") as before:
-        made = _loaded(writer, op, type_, address, len(others))
+        got = load_words(writer, op, moved, address, others)
+        made = [_from_memory(writer, each, type_) for each in got]
         after = b.block
     return [
         b.phi(type_, "", [(other, before), (new, after)])
         for other, new in zip(others, made, strict=True)
     ]
-
-
-def _loaded(writer: Writer, op: memory.Load, type_: LType, address: V, count: int) -> list[V]:
-    b = writer.b
-    whole = load_words(writer, op, vec(_moved_as(type_), count), address)
-    parts = [b.extract(whole, lane) if count > 1 else whole for lane in range(count)]
-    return [_from_memory(writer, part, type_) for part in parts]
 
 
 def store(
@@ -301,23 +287,8 @@ def store(
         if not predicate.integer:
             return
         predicate = None
-    b = writer.b
     parts = [_to_memory(writer, value) for value in values]
-    if predicate is None:
-        store_words(writer, op, _gathered(writer, parts), address)
-        return
-    with b.when(predicate, "store"):
-        store_words(writer, op, _gathered(writer, parts), address)
-
-
-def _gathered(writer: Writer, parts: Sequence[V]) -> V:
-    b = writer.b
-    if len(parts) == 1:
-        return parts[0]
-    whole = V("poison", vec(parts[0].type, len(parts)))
-    for lane, part in enumerate(parts):
-        whole = b.insert(whole, part, lane)
-    return whole
+    store_words(writer, op, parts, address, predicate)
 
 
 def _moved_as(type_: LType) -> LType:
@@ -342,6 +313,8 @@ def _to_memory(writer: Writer, value: V) -> V:
     moved = _moved_as(value.type)
     if moved is value.type:
         return value
+    if value.text == zero(value.type).text:
+        return zero(moved)
     if value.type is i1:
         return b.zext(value, i8)
     return b.ptrtoint(value, moved) if value.type.is_pointer else b.bitcast(value, i16)

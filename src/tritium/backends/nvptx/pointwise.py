@@ -15,7 +15,7 @@ from tritium.ops import create
 from .layouts import REGISTER, Holding, LinearLayout, in_trips
 from .positions import constants, holdings, reach, thread_bases
 from .sources import MOVES, source_of
-from .values import Held
+from .values import GLOBAL, Held
 
 if TYPE_CHECKING:
     from .kernel import Writer
@@ -54,6 +54,7 @@ class Elements:
         self.in_trip: dict[Place, V] = {}
         """What is known in the trip that is being written."""
         self._equal: dict[tuple[Value, LinearLayout], tuple[int, ...]] = {}
+        self._steps: dict[tuple[Value, LinearLayout], tuple[tuple[int, int], ...]] = {}
         self._sources: dict[tuple[Op, LinearLayout], tuple[LinearLayout, tuple[int, ...]]] = {}
 
     # Scopes.
@@ -157,6 +158,35 @@ class Elements:
         for register in sorted(range(len(positions)), key=positions.__getitem__):
             first.setdefault(blocks[register], register)
         return tuple(first[block] for block in blocks)
+
+    def address(self, pointers: Value, layout: LinearLayout, register: int) -> V:
+        """As ``at``, of a tile of pointers: a known number of bytes behind another register's."""
+        steps = self._steps.get((pointers, layout))
+        if steps is None:
+            steps = self._steps[pointers, layout] = self._known_steps(pointers, layout)
+        first, distance = steps[register]
+        start = self.writer.b.addrspacecast(self.at(pointers, layout, first), GLOBAL)
+        return self.writer.b.gep(start, distance) if distance else start
+
+    def _known_steps(self, value: Value, layout: LinearLayout) -> tuple[tuple[int, int], ...]:
+        """For each register the first one whose element is a known number smaller, and that
+        number: in one group of the facts, their distance the same in every thread."""
+        axes = self.writer.homes.facts.of(value).axes
+        masks = [
+            ~(axis.group - 1 & ~reach(bases))
+            for axis, bases in zip(axes, thread_bases(layout), strict=True)
+        ]
+        positions = constants(layout)
+        first: dict[tuple[int, ...], int] = {}
+        for register in sorted(range(len(positions)), key=positions.__getitem__):
+            block = tuple(c & m for c, m in zip(positions[register], masks, strict=True))
+            first.setdefault(block, register)
+        made = []
+        for at in positions:
+            start = first[tuple(c & m for c, m in zip(at, masks, strict=True))]
+            parts = zip(axes, at, positions[start], strict=True)
+            made.append((start, sum(axis.stride * (c - low) for axis, c, low in parts)))
+        return tuple(made)
 
     def _chain(self, place: Place) -> V:
         """As ``at``: operands before what is made of them, however long that chain is."""

@@ -7,11 +7,13 @@ made.cubin, made.usage.registers, made.usage.spill_stores
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -38,6 +40,8 @@ _BLOCKS = re.compile(r"^\.minnctapersm .*\n", re.MULTILINE)
 _PTX_LINE = re.compile(r", line (\d+); (?:error|fatal)\s*: (.*)")
 _SECONDS = 300.0
 """After which the assembler counts as hung."""
+_PAUSE = 1e-4
+"""Seconds between two looks at whether it has come to reading its source."""
 FLAGS = ("-v", "-O3", "-lineinfo", "--fmad=false")
 """Products and sums are fused by a pass of the tile IR, or not at all."""
 
@@ -159,11 +163,19 @@ class Assembling:
         self._limited = any("maxrregcount" in option for option in options)
         self._folder = tempfile.TemporaryDirectory(prefix="tritium-ptxas-")
         self._result = os.path.join(self._folder.name, "kernel.cubin")
-        command = [path, f"-arch={arch}", *FLAGS, *options, "-o", self._result, "-"]
+        self._source = os.path.join(self._folder.name, "kernel.ptx")
+        self._piped = _make_pipe(self._source)
+        command = [path, f"-arch={arch}", *FLAGS, *options, "-o", self._result]
         pipe = subprocess.PIPE
         try:
             self._process = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True
+                [*command, self._source if self._piped else "-"],
+                stdin=subprocess.DEVNULL if self._piped else pipe,
+                stdout=pipe,
+                stderr=subprocess.STDOUT,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
             )
         except OSError:
             self._folder.cleanup()
@@ -197,14 +209,53 @@ class Assembling:
     def _finish(self, ptx: str) -> Assembly:
         import subprocess
 
+        if self._piped:
+            self._feed(ptx.encode())
         try:
-            log, _ = self._process.communicate(ptx, timeout=_SECONDS)
+            log, _ = self._process.communicate(None if self._piped else ptx, timeout=_SECONDS)
         except subprocess.TimeoutExpired:
             raise AssemblerError(f"ptxas had not ended after {_SECONDS:.0f} s", "") from None
         if self._process.returncode or not os.path.exists(self._result):
             raise refusal(log, ptx, self._process.returncode)
         with open(self._result, "rb") as stream:
             return Assembly(stream.read(), usage(log), log)
+
+    def _feed(self, ptx: bytes) -> None:
+        """Write to the pipe as soon as it is read; not at all where the assembler has ended.
+
+        It reads its source once more at its end: then that is a plain file.
+        """
+        plain = self._source + ".again"
+        with open(plain, "wb") as stream:
+            stream.write(ptx)
+        end = time.monotonic() + _SECONDS
+        while self._process.poll() is None and time.monotonic() < end:
+            try:
+                pipe = os.open(self._source, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError:
+                # Nobody reads it yet.
+                time.sleep(_PAUSE)
+                continue
+            os.replace(plain, self._source)
+            os.set_blocking(pipe, True)
+            with contextlib.suppress(BrokenPipeError), open(pipe, "wb") as stream:
+                stream.write(ptx)
+            return
+
+
+def _make_pipe(path: str) -> bool:
+    """A named pipe, where there are such.
+
+    ptxas reads its standard input first of all, but a file only when everything else of its start
+    is done, which takes longer: before a pipe it waits at the right place.
+    """
+    if sys.platform == "win32":
+        return False
+    try:
+        os.mkfifo(path)
+    except OSError:
+        return False
+    return True
 
 
 def refusal(log: str, ptx: str, status: int) -> AssemblerError:

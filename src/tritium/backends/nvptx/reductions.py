@@ -222,7 +222,7 @@ class Fold:
             holds = inside[register]
         else:
             holds = self.writer.inside(self.types[0], self.layout, register)
-        neutral = self.combine.neutral()
+        neutral = None if holds is None else self.combine.neutral()
         if holds is None or neutral is None:
             return Part(values, holds)
         b = self.writer.b

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tritium.backends.emit import V
+from tritium.backends.emit import V, pointer
 from tritium.ir.dtypes import Type
 
 from .layouts import LinearLayout
+
+GLOBAL = pointer(1)
+"""Pointers to the user's memory, as instructions take them."""
 
 
 @dataclass(frozen=True, eq=False)
