@@ -23,10 +23,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+from . import machine
 from .triton_env import ROOT
 
 THREADS = 2
@@ -128,8 +131,8 @@ def lines_of(name: str, result: dict[str, Any]) -> list[str]:
     return lines
 
 
-def report(names: Sequence[str], rounds: int) -> bool:
-    """Print the table; whether every floor and limit is met."""
+def report(names: Sequence[str], rounds: int) -> tuple[bool, list[str]]:
+    """Print the table; whether every floor and limit is met, and the lines."""
     start = time.perf_counter()
     compiled: list[tuple[str, float]] = []
     text: list[str] = []
@@ -142,14 +145,42 @@ def report(names: Sequence[str], rounds: int) -> bool:
         compiled += [(f"{name}: {kernel}", seconds) for kernel, seconds in result["compiled"]]
         text += lines
     took = time.perf_counter() - start
-    print(f"\nall in {took:.0f} s; {len(compiled)} kernels", end="")
     median = statistics.median(seconds for _, seconds in compiled)
     worst = max(compiled, key=lambda each: each[1])
-    print(
-        f", compiled in {median * 1e3:.0f} ms (median), {worst[1] * 1e3:.0f} ms at most: {worst[0]}"
+    last = (
+        f"all in {took:.0f} s; {len(compiled)} kernels, compiled in {median * 1e3:.0f} ms (median)"
+        f", {worst[1] * 1e3:.0f} ms at most: {worst[0]}"
     )
+    print(f"\n{last}")
     fast = worst[1] <= MOST_COMPILE and median <= MOST_COMPILE_MEDIAN
-    return fast and took <= MOST_SECONDS and not any("below" in line for line in text)
+    met = fast and took <= MOST_SECONDS and not any("below" in line for line in text)
+    return met, [*text, "", last]
+
+
+def page(lines: Sequence[str], about: dict[str, Any], rounds: int) -> str:
+    """The table with what it depends on."""
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    where = (
+        f"{about['date']}; {about['processor']}, {about['caches']}; {about['system']}; {versions}; "
+        f"revision {about['revision']}; load before {about['load before']:.2f}."
+    )
+    return "\n".join(
+        [
+            "# The examples, timed",
+            "",
+            f"`python -m benchmarks.examples`: medians of {rounds} rounds on {THREADS} threads,",
+            "and PyTorch's time over Tritium's where PyTorch has the call (more is better); for each",
+            "example the slowest compilation of a kernel, cold, and the peak memory of a process",
+            "that runs it without PyTorch.",
+            "",
+            "```text",
+            *lines,
+            "```",
+            "",
+            *textwrap.wrap(where, 100),
+            "",
+        ]
+    )
 
 
 def main() -> int:
@@ -158,6 +189,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.examples", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(EXAMPLES))
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table there too")
     parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     unknown = sorted(set(given.names) - set(EXAMPLES))
@@ -166,7 +198,11 @@ def main() -> int:
     if given.measure:
         print(json.dumps(measure(given.names[0], given.rounds)))
         return 0
-    return 0 if report(given.names or list(EXAMPLES), given.rounds) else 1
+    about = machine.describe()
+    met, lines = report(given.names or list(EXAMPLES), given.rounds)
+    if given.out is not None:
+        given.out.write_text(page(lines, about, given.rounds), encoding="utf-8")
+    return 0 if met else 1
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ import subprocess
 import sys
 from typing import Any
 
+from benchmarks import machine
 from benchmarks.example_cases import EXAMPLES
-from benchmarks.examples import ROOT, lines_of
+from benchmarks.examples import ROOT, lines_of, page
 
 
 def test_every_example_is_timed() -> None:
@@ -35,6 +36,14 @@ def test_what_is_below_its_floor_is_marked() -> None:
         "0.40 (below 0.5)",
         "-",
     ]
+
+
+def test_a_page() -> None:
+    text = page(["it  1.0 ms  2.00", "", "all in 3 s"], machine.describe(), 5)
+    assert "medians of 5 rounds on 2 threads" in text
+    assert "```text\nit  1.0 ms  2.00\n\nall in 3 s\n```" in text
+    assert "LLVM" in text
+    assert max(map(len, text.splitlines())) <= 100
 
 
 def test_unknown_names() -> None:
