@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import tritium
 import tritium.language as tl
 from tritium.diagnostics import TritiumError
+from tritium.runtime.pool import POOL
 
 EXECUTORS = ["cpu", "interp"]
 
@@ -257,20 +259,36 @@ def takes(counter, out, n):
 
 @tritium.jit
 def takes_to_the_end(counter, out, n):
+    """A queue of work: whoever is done takes the next piece, and nobody waits for anybody."""
     piece = tl.atomic_add(counter, 1)
     while piece < n:
-        tl.store(out + piece, 1)
+        tl.store(out + piece, tl.load(out + piece) + 1)
         piece = tl.atomic_add(counter, 1)
 
 
 def test_which_loops_wait() -> None:
-    counter, out = np.zeros(1, np.int32), np.zeros(10_000, np.int32)
-    compiled = takes.warmup(counter, out, 10, grid=(1,))
-    assert not compiled.code.version(True).kernel.waits
-    compiled = takes_to_the_end.warmup(counter, out, 10, grid=(1,))
-    assert compiled.code.version(True).kernel.waits
-    takes_to_the_end[(8,)](counter, out, 10_000)
-    assert out.all()
+    lock, out = np.zeros(1, np.int32), np.zeros(10, np.int32)
+
+    def waits(kernel: Any, *arguments: Any) -> bool:
+        compiled = kernel.warmup(lock, out, *arguments, grid=(1,))
+        return bool(compiled.code.version(True).kernel.waits)
+
+    assert waits(never)
+    assert waits(barrier, 1, 1)
+    assert not waits(takes, 10)
+    assert not waits(takes_to_the_end, 10)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_a_queue_of_work(executor: str) -> None:
+    """More programs than threads there may be for programs that wait."""
+    pieces = 20_000 if executor == "cpu" else 6000
+    counter, out = np.zeros(1, np.int32), np.zeros(pieces, np.int32)
+    before = POOL.workers
+    on(takes_to_the_end, executor)[(5000,)](counter, out, pieces)
+    assert counter[0] == pieces + 5000
+    assert (out == 1).all()
+    assert POOL.workers <= max(before, os.cpu_count() or 1)
 
 
 @tritium.jit

@@ -9,12 +9,13 @@ from tritium.backends.compiled import CpuKernel
 from tritium.backends.supported import check_supported
 from tritium.ir.core import Function
 from tritium.passes.origins import alias_pairs, written_parameters
+from tritium.passes.waiting import waits
 
 if TYPE_CHECKING:
     from tritium.backends.llvm import Target, Times
 
 from .dump import dump_plans
-from .facts import is_steady, waits
+from .facts import is_steady
 from .footprint import largest
 from .kernel import KernelWriter
 

@@ -9,10 +9,9 @@ from typing import TypeAlias
 from tritium.ir.core import Function, Op, Value
 from tritium.ir.dtypes import DType, int1
 from tritium.ir.types import element
-from tritium.ops import arith, atomic, cast, control, create, logic, memory
+from tritium.ops import arith, cast, control, create, logic, memory
 from tritium.ops.rearrange import Cat, Gather, Slice, Update
 from tritium.ops.shape import Broadcast, ExpandDims, Reshape, Trans
-from tritium.passes.origins import made_from
 
 from .index import SHAPE_OPS, operand_of, reshape_groups, splits_axis
 
@@ -231,48 +230,6 @@ def is_generator(value: Value, cache: dict[Value, bool]) -> bool:
         answer = all(is_generator(each, cache) for each in op.operands)
     cache[value] = answer
     return answer
-
-
-def waits_in(loop: control.While) -> bool:
-    """Whether a loop may wait for memory to change: it reads some for sure each time round.
-
-    An atomic operation counts if its result has a part in ending the loop.
-    """
-    inside = [op for part in loop.regions for op in part.walk()]
-    if any(isinstance(op, memory.Load) and op.is_fresh for op in inside):
-        return True
-    read = [result for op in inside if isinstance(op, atomic.Atomic) for result in op.results]
-    return bool(read) and not _deciding(loop).isdisjoint(read)
-
-
-def _deciding(loop: control.While) -> set[Value]:
-    """Every value that the end of a loop depends on, by data or by branches."""
-    found: set[Value] = set()
-    pending = list(_condition(loop))
-    while pending:
-        value = pending.pop()
-        if value in found:
-            continue
-        found.add(value)
-        pending.extend(made_from(value))
-        maker = value.defining_op
-        if isinstance(maker, control.If):
-            pending.append(maker.condition)
-        elif isinstance(maker, control.For):
-            pending += (maker.lower, maker.upper, maker.step)
-        elif isinstance(maker, control.While):
-            pending.extend(_condition(maker))
-    return found
-
-
-def _condition(loop: control.While) -> tuple[Value, ...]:
-    end = loop.condition.block.terminator
-    return tuple(end.operands) if end is not None else ()
-
-
-def waits(function: Function) -> bool:
-    """Whether a program may wait for what others write."""
-    return any(isinstance(op, control.While) and waits_in(op) for op in function.walk())
 
 
 def is_steady(function: Function) -> bool:

@@ -16,9 +16,9 @@ from tritium.backends.host.layout import Waiter
 from tritium.ir.core import Block, Op, Value
 from tritium.ir.dtypes import DType
 from tritium.ops import control, dot
+from tritium.passes.waiting import waits_in
 
 from .dots import copy_tile
-from .facts import waits_in
 from .memory_map import Buffer
 from .plan import BlockPlan, Group, Planner, Step
 

@@ -19,10 +19,11 @@ from tritium.backends.host.layout import Waiter
 from tritium.ir.core import Function, Op, Value
 from tritium.ir.dtypes import Type
 from tritium.ops import atomic, control, create, dot, memory, program, rearrange, report
+from tritium.passes.waiting import waits
 
 from .atomics import AtomicWriter
 from .dots import DotWriter
-from .facts import WHOLE, Strides, waits
+from .facts import WHOLE, Strides
 from .flow import FlowWriter
 from .index import Point
 from .lanes import uniform

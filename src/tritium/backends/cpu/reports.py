@@ -17,9 +17,9 @@ from tritium.backends.host.layout import REPORT, Slot, Waiter
 from tritium.ir.core import Op, Value
 from tritium.ir.dtypes import DType
 from tritium.ops import report
+from tritium.passes.waiting import waits
 
 from .dots import copy_tile
-from .facts import waits
 from .index import Index, Point
 from .loops import OpenLoop
 from .points import Points
