@@ -247,3 +247,11 @@ def test_a_failing_check_ends_those_that_wait(executor: str) -> None:
     assert caught.value.__context__ is None
     assert ended.tolist() == [0] * 8
     assert counter[0] <= 7
+
+
+def test_after_a_failing_check_no_program_starts() -> None:
+    """Of those that wait for each other; the others know nothing of it."""
+    counter, ended = np.zeros(1, np.int32), np.zeros(20000, np.int32)
+    with pytest.raises(TritiumError, match="three"):
+        waits_for_all[(20000,)](counter, ended, 20000, debug=True)
+    assert counter[0] <= 1024

@@ -274,7 +274,8 @@ def _together(module: Module, target: Target) -> None:
     b.call("drain", void, (pool, slot, generation, scratch, launch))
     total = b.variable(b.get(launch, Launch.UNITS), "total")
     stopped = b.icmp("ne", b.get(launch, Launch.INTERRUPTED), const(i64, 0))
-    with b.when(stopped, weights=(1, 2000)):
+    ended = b.icmp("ne", b.get_atomic(slot, Slot.ABORT, i32, "seq_cst"), const(i32, 0))
+    with b.when(b.or_(stopped, ended), weights=(1, 2000)):
         closed = b.or_(b.shl(generation, const(i64, 32)), const(i64, ALL_TAKEN))
         ticket = b.gep(slot, Slot.TICKET)
         held = b.atomic_rmw("xchg", ticket, closed, align=8, ordering="seq_cst")

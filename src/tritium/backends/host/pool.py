@@ -84,8 +84,9 @@ def _arena(module: Module, target: Target) -> None:
 def drain(module: Module, target: Target) -> None:
     """``drain(pool, slot, generation, scratch, caller)``: run what can be claimed.
 
-    ``caller`` is its ``Launch``, null for a worker. A thread starts with one unit and claims more
-    and more, as the time that they take allows: what programs took before may not hold any longer.
+    ``caller`` is its ``Launch``, null for a worker. Nothing is claimed of a grid that is to end. A
+    thread starts with one unit and claims more and more, as the time that they take allows: what
+    programs took before may not hold any longer.
     """
     params = [(ptr, "pool"), (ptr, "slot"), (i64, "generation"), (ptr, "scratch"), (ptr, "caller")]
     b, (pool, slot, generation, scratch, caller) = begin(module, target, "drain", void, params)
@@ -96,6 +97,8 @@ def drain(module: Module, target: Target) -> None:
     with b.when(waits, weights=(1, 2000)):
         blocking.prepare(b, pool, slot, scratch, caller)
     with b.forever("claim") as (head, after):
+        ended = b.icmp("ne", b.get_atomic(slot, Slot.ABORT, i32, "seq_cst"), const(i32, 0))
+        b.leave(b.and_(waits, ended), after, rarely=True)
         ticket = held.get()
         mine = b.icmp("eq", b.lshr(ticket, const(i64, 32)), generation)
         b.leave(b.not_(mine), after)
