@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import re
 import types
 from typing import Any
 
@@ -86,3 +87,12 @@ def test_a_function_without_text_has_no_lines() -> None:
     scope: dict[str, Any] = {"tritium": tritium}
     exec("@tritium.jit\ndef unseen(x): pass", scope)
     assert Span.of(scope["unseen"]) == Span("<string>", 0, 0)
+
+
+def test_code_for_gpus_names_lines_of_now() -> None:
+    for parts, line in (((HELPER, KERNEL), 13), (("\n" * 7, HELPER, KERNEL), 20)):
+        kernel = program(*parts).kernel
+        ptx = kernel.warmup(tl.int32, grid=(1,), target="sm_80").asm["ptx"]
+        named = {int(found) for found in re.findall(r"^\s*\.loc\s+\d+\s+(\d+)", ptx, re.MULTILINE)}
+        assert line in named
+        assert named <= set(range(line - 12, line + 1))
