@@ -503,6 +503,28 @@ def test_descriptors_are_checked_by_one_rule(code: str, wrong: dict[str, Any]) -
     assert caught.value.message == first.replace("TensorDescriptor", "make_tensor_descriptor")
 
 
+def test_what_is_equal_but_not_right_is_refused() -> None:
+    """Though the same numbers were right before."""
+    for wrong in ({"block_shape": [2, 4.0]}, {"strides": [8, True]}, {"shape": np.array([8, 8])}):
+        descriptor = TensorDescriptor(X, **GOOD)
+        descriptor.argument("kernel", "x", "x")
+        for name, value in wrong.items():
+            setattr(descriptor, name, value)
+        with pytest.raises(TritiumError) as caught:
+            descriptor.argument("kernel", "x", "x")
+        assert caught.value.code in ("E0204", "E0206")
+
+
+def test_lists_may_be_changed_in_place() -> None:
+    descriptor = TensorDescriptor(X, **{**GOOD, "block_shape": [2, 4]})
+    assert descriptor.argument("kernel", "x", "x").descriptor_block_shape.value == (2, 4)
+    descriptor.block_shape[0] = 4
+    assert descriptor.argument("kernel", "x", "x").descriptor_block_shape.value == (4, 4)
+    descriptor.block_shape[1] = 2
+    with pytest.raises(TritiumError, match="argument x: the last axis of a block has 8 bytes"):
+        descriptor.argument("kernel", "x", "x")
+
+
 def test_numbers_beyond_64_bits() -> None:
     descriptor = TensorDescriptor(X, **GOOD)
     descriptor.shape = [8, 1 << 63]
@@ -529,6 +551,19 @@ def test_descriptors_of_what_no_kernel_takes(base: Any) -> None:
     with pytest.raises(TritiumError, match=r"argument b\.base") as caught:
         swapped[(1,)](TensorDescriptor(X[0], [8], [1], [4]), changed, np.zeros(4, np.float32), 1)
     assert (caught.value.code, caught.value.argument) == ("E0501", "b")
+
+
+def test_descriptors_of_tensors_where_no_kernel_runs() -> None:
+    torch = pytest.importorskip("torch")
+    away = torch.empty(8, 8, device="meta")
+    with pytest.raises(TritiumError, match="argument base is on meta") as caught:
+        TensorDescriptor(away, **GOOD)
+    assert (caught.value.code, caught.value.argument) == ("E0513", "base")
+    changed = TensorDescriptor(X, **GOOD)
+    changed.base = away
+    with pytest.raises(TritiumError, match=r"argument y\.base is on meta") as caught:
+        scaled[(1,)](TensorDescriptor(X, **GOOD), changed, 3, 4)
+    assert (caught.value.code, caught.value.argument) == ("E0513", "y")
 
 
 def test_the_base_is_aligned() -> None:

@@ -17,7 +17,7 @@ import tritium.language as tl
 from tritium.backends import caches
 from tritium.diagnostics import TritiumWarning, forget_warnings
 
-LIMIT = 64 << 10
+LIMIT = 128 << 10
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +71,7 @@ def test_it_names_the_tile_and_is_given_once() -> None:
     assert (warning.loc.file, warning.loc.line) == (__file__, line_of("transposed"))
     scratch = transposed.warmup(x, y, N=256, grid=(1,)).metadata.scratch_bytes
     total = f"{scratch / 1024:.0f} KiB"
-    assert f"keeps {total} in memory, more than the 64 KiB" in warning.message
+    assert f"keeps {total} in memory, more than the 128 KiB" in warning.message
     assert "this tile<256x256xfp32> takes 256 KiB of it" in warning.message
     assert "smaller tiles" in warning.help
     # The other version, other specialisations and later launches are the same kernel.
@@ -81,12 +81,16 @@ def test_it_names_the_tile_and_is_given_once() -> None:
 
 
 def test_what_fits_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y = np.ones((32, 32), np.float32), np.zeros((32, 32), np.float32)
-    assert warned(transposed, x, y, N=32) == []
-    kept = transposed.warmup(x, y, N=32, grid=(1,)).metadata.scratch_bytes
-    x, y = np.ones((33, 33), np.float32), np.zeros((33, 33), np.float32)
-    monkeypatch.setattr(caches, "core_cache", lambda: kept)
-    assert [each.code for each in warned(transposed, x, y, N=33)] == ["W0904"]
+    x, y = np.ones((80, 80), np.float32), np.zeros((80, 80), np.float32)
+    assert warned(transposed, x, y, N=80) == []
+    monkeypatch.setattr(caches, "core_cache", lambda: 1 << 20)
+    x, y = np.ones((200, 200), np.float32), np.zeros((200, 200), np.float32)
+    assert warned(transposed, x, y, N=200) == []
+    kept = transposed.warmup(x, y, N=200, grid=(1,)).metadata.scratch_bytes
+    for least, codes in ((kept, []), (kept - 1, ["W0904"])):
+        monkeypatch.setattr(caches, "core_cache", lambda least=least: least)
+        transposed.kernels.clear()
+        assert [each.code for each in warned(transposed, x, y, N=200)] == codes
 
 
 @pytest.mark.parametrize(
@@ -109,7 +113,7 @@ def test_the_users_line_is_named(
 PROGRAM = """
 import sys, warnings, numpy as np, tritium, tritium.language as tl
 from tritium.backends import caches
-caches.core_cache = lambda: 64 << 10
+caches.core_cache = lambda: 128 << 10
 @tritium.jit
 def kernel(x, y, N: tl.constexpr):
     at = tl.arange(0, N)

@@ -27,7 +27,8 @@ PADDINGS = ("zero", "nan")
 """What elements outside of the shape read as; for block pointers "" is zero too."""
 
 _MOST_AXES = 5
-_ALIGNMENT = 16
+ALIGNMENT = 16
+"""Bytes: of addresses, strides and blocks' rows, as copies by hardware need."""
 
 
 # ---- addresses -----------------------------------------------------------------------------------
@@ -421,16 +422,16 @@ def _description(
         got = describe(unwrap(steps[-1]))
         hint = "the last axis must be contiguous: write 1, or pass it as an argument that is 1"
         problem = (f"the last stride must be a compile-time 1, got {got}", hint, "strides")
-    elif extents[-1] * size < _ALIGNMENT:
+    elif extents[-1] * size < ALIGNMENT:
         text = f"the last axis of a block has {extents[-1] * size} bytes"
-        problem = (text, f"at least {_ALIGNMENT} are needed", "block_shape")
-    elif any(step is not None and step * size % _ALIGNMENT for step in known_steps[:-1]):
-        text = f"a stride is no multiple of {_ALIGNMENT} bytes"
+        problem = (text, f"at least {ALIGNMENT} are needed", "block_shape")
+    elif any(step is not None and step * size % ALIGNMENT for step in known_steps[:-1]):
+        text = f"a stride is no multiple of {ALIGNMENT} bytes"
         problem = (text, "pad the rows of the array", "strides")
     elif any(extent is not None and extent < 1 for extent in known_sizes):
         problem = ("an extent of shape is under 1", "launch nothing for an empty array", "shape")
-    elif address is not None and address % _ALIGNMENT:
-        text = f"the address of base is no multiple of {_ALIGNMENT} bytes"
+    elif address is not None and address % ALIGNMENT:
+        text = f"the address of base is no multiple of {ALIGNMENT} bytes"
         problem = (text, "pass a copy, or a view that starts at such an address", "base")
     if problem is not None:
         text, hint, argument = problem

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tritium.diagnostics import TritiumError, error
-from tritium.ops.blocks import Description, DescriptorArgument, host_description
+from tritium.ops.blocks import ALIGNMENT, Description, DescriptorArgument, host_description
 from tritium.ops.constexpr import constexpr
 
 from . import arrays
@@ -32,12 +32,13 @@ class TensorDescriptor(arrays.Composite):
     strides: Sequence[int]
     block_shape: Sequence[int]
     padding: str = "zero"
+    _known: tuple[Any, Description] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
+    """What was found right last, and what it gave."""
 
     def __post_init__(self) -> None:
-        try:
-            self._check("TensorDescriptor", "TensorDescriptor", "base", "base")
-        except arrays.Elsewhere as problem:
-            raise arrays.elsewhere(problem, "TensorDescriptor", "base") from None
+        self._check("TensorDescriptor", "TensorDescriptor", "base", "base")
 
     @classmethod
     def from_tensor(
@@ -65,16 +66,23 @@ class TensorDescriptor(arrays.Composite):
 
     def _check(self, op: str, kernel: str, name: str, parameter: str) -> Description:
         """The fields as they are now; ``op`` and the others are for messages."""
-        found = arrays.describe(self.base, kernel, name, parameter)
+        try:
+            found = arrays.describe(self.base, kernel, name, parameter)
+        except arrays.Elsewhere as problem:
+            raise arrays.elsewhere(problem, kernel, name) from None
         if found is None:
             kind, hint = type(self.base).__name__, "pass a tensor or a NumPy array"
             raise error("E0501", kernel=kernel, name=name, type=kind, hint=hint, argument=parameter)
-        return host_description(
-            op,
-            found.element,
-            found.address,
-            self.shape,
-            self.strides,
-            self.block_shape,
-            self.padding,
-        )
+        fields = self.shape, self.strides, self.block_shape, self.padding
+        low = found.address % ALIGNMENT
+        state = found.element, low, *map(_as_it_is, fields)
+        if self._known is None or self._known[0] != state:
+            self._known = state, host_description(op, found.element, low, *fields)
+        return self._known[1]
+
+
+def _as_it_is(values: Any) -> tuple[Any, Any]:
+    """A field's types and values: True is equal to 1, but isn't as good."""
+    if not isinstance(values, (list, tuple)):
+        return type(values), values
+    return tuple(map(type, values)), tuple(values)

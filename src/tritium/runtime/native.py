@@ -21,6 +21,8 @@ from .code import KernelCode, Version
 from .pool import POOL, record
 from .slots import packer
 
+_LEAST = 128 << 10
+"""Bytes that every core's L2 cache holds: how large it is takes a while to find out."""
 WARP_SIZE = 0
 """Of the CPU: it has no warps."""
 
@@ -160,8 +162,11 @@ class NativeCode(KernelCode):
 
     def _warn_of_scratch(self, kernel: CpuKernel) -> None:
         """W0904 for the first version whose programs don't keep to the cache of a core."""
-        stored, limit = kernel.largest, caches.core_cache()
-        if self._warned or stored is None or kernel.scratch_bytes <= limit:
+        stored = kernel.largest
+        if self._warned or stored is None or kernel.scratch_bytes <= _LEAST:
+            return
+        limit = caches.core_cache()
+        if kernel.scratch_bytes <= limit:
             return
         self._warned = True
         loc = stored.loc or self.places[stored.op or 0]
