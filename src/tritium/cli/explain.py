@@ -91,15 +91,16 @@ def _for_gpu(kernel: CompiledKernel, arch: str) -> CompiledKernel:
     traced = trace(kernel.src, kernel.specs, TraceOptions(debug=options.debug))
     function = traced.function
     place = targets.OnGpu(kernel.name, "cuda", arch)
-    fuse = options.enable_fp_fusion
+    fuse, located = options.enable_fp_fusion, function_text(function, locations=True)
     common = {
         "fuse": place.fuse if fuse is None else bool(fuse),
         "source": kernel.src.src,
+        "located": located,
         "times": {},
         "function": function,
     }
     types = [param.type for param in function.params]
-    code = place.code(kernel.src, function_text(function, True), types, options, common)
+    code = place.code(kernel.src, located, types, options, common)
     return CompiledKernel(kernel.src, kernel.name, kernel.specs, options, code, traced.dependencies)
 
 
