@@ -100,8 +100,7 @@ def of_subset() -> tuple[Subject, ...]:
 
 def of_generator(seed: int) -> Subject:
     program = generate(seed)
-    source = f"@jit\n{program.source}"
-    return Subject(f"generated {seed}", source, "kernel", program.arguments, program.grid)
+    return Subject(f"generated {seed}", program.source, "kernel", program.arguments, program.grid)
 
 
 # ---- files --------------------------------------------------------------------------------------

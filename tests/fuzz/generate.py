@@ -12,46 +12,16 @@ from __future__ import annotations
 
 import linecache
 import math
-import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import ml_dtypes
 import numpy as np
+from tests.fuzz.families import HELPERS, Families
+from tests.fuzz.pieces import EXTENTS, FLOATS, INTS, NUMPY, Tile
 
 import tritium.language as tl
 from tritium.ops.callable import DeviceFunction
-
-EXTENTS = (1, 2, 3, 5, 8, 16, 17, 24, 33, 48, 64, 67, 100, 128)
-FLOATS = ("float32", "float32", "float32", "float16", "bfloat16", "float64")
-INTS = ("int32", "int32", "int8", "uint8", "int16", "int64", "uint32", "int1")
-NUMPY: dict[str, Any] = {
-    **{name: np.dtype(name) for name in (*INTS[:-1], "float16", "float32", "float64")},
-    "int1": np.dtype(np.bool_),
-    "bfloat16": np.dtype(ml_dtypes.bfloat16),
-}
-SUMS = {"int1": "uint32", "int8": "int32", "int16": "int32", "uint8": "uint32"}
-"""Types that a sum of integers doesn't keep."""
-EXTREMA = {
-    **dict.fromkeys(("int1", "int8", "int16", "uint8"), "int32"),
-    "float16": "float32",
-    "bfloat16": "float32",
-}
-MULTIPLIED = {"float32": "float32", "float16": "float32", "bfloat16": "float32", "int8": "int32"}
-"""Types of a product's operands and result."""
-DEPTHS = (1, 2, 3, 5, 8, 16, 17, 24, 33)
-LARGEST = 2**31 - 1
-MOST_ELEMENTS = 8192
-
-
-@dataclass
-class Tile:
-    """A variable of the program."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
 
 
 @dataclass
@@ -73,413 +43,14 @@ class Program:
             self.source.splitlines(keepends=True),
             filename,
         )
-        namespace: dict[str, Any] = {"tl": tl}
+        namespace: dict[str, Any] = {"tl": tl, "jit": DeviceFunction}
         exec(compile(self.source, filename, "exec"), namespace)
-        return DeviceFunction(namespace["kernel"])
+        made: DeviceFunction = namespace["kernel"]
+        return made
 
 
-class Generator:
-    """Writes one program. The methods append lines and return variables."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.random = random.Random(seed)
-        self.lines: list[str] = []
-        self.indent = 1
-        self.count = 0
-        self.tiles: list[Tile] = []
-        self.arrays: dict[str, tuple[str, int]] = {}
-        self.scalars: dict[str, int | float] = {}
-        self.outputs: list[tuple[str, str, int]] = []
-        self.features: set[str] = set()
-        self.depth = 0
-
-    # Pieces.
-
-    def fresh(self, stem: str) -> str:
-        self.count += 1
-        return f"{stem}{self.count}"
-
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self.indent + text)
-
-    def chance(self, probability: float) -> bool:
-        return self.random.random() < probability
-
-    def pick(self, choices: Any) -> Any:
-        return self.random.choice(list(choices))
-
-    def scalar(self, value: int) -> str:
-        """An integer: spelt out, or passed at run time."""
-        if self.chance(0.5):
-            return str(value)
-        name = f"s{len(self.scalars)}"
-        self.scalars[name] = value
-        return name
-
-    def shape(self) -> tuple[int, ...]:
-        rank = self.pick((1, 1, 2, 2, 2, 3))
-        while True:
-            made = tuple(self.pick(EXTENTS) for _ in range(rank))
-            if self.chance(0.2):
-                made = (made[-1],) * rank
-            if np.prod(made) <= MOST_ELEMENTS:
-                return made
-
-    # Addresses.
-
-    def positions(self, shape: tuple[int, ...], axis: int, *, plain: bool) -> tuple[str, int]:
-        """Positions along one axis, shaped to broadcast, and the largest."""
-        extent = shape[axis]
-        index = "".join(
-            f"{', ' if n else ''}{':' if n == axis else 'None'}" for n in range(len(shape))
-        )
-        text = f"tl.arange(0, {extent})"
-        factor = self.pick((3, 5, 7))
-        if self.chance(0.12) and not (plain and math.gcd(factor, extent) > 1):
-            text = f"({text} * {factor} % {extent})"
-            self.features.add("rows out of order")
-        name = self.fresh("p")
-        self.line(f"{name} = {text}{f'[{index}]' if len(shape) > 1 else ''}")
-        return name, extent - 1
-
-    def offsets(self, shape: tuple[int, ...], *, injective: bool) -> tuple[str, int]:
-        """Offsets of a tile and the number of elements they span."""
-        order = list(range(len(shape)))
-        if self.chance(0.28):
-            self.random.shuffle(order)
-            self.features.add("transposed access")
-        strides = [0] * len(shape)
-        step = 1 if self.chance(0.8) else 2
-        for axis in reversed(order):
-            strides[axis] = step
-            step *= shape[axis]
-            step += self.pick((0, 0, 0, 3))
-        if not injective and self.chance(0.15):
-            strides[self.pick(order)] = 0
-            self.features.add("stride 0")
-        terms: list[str] = []
-        last = 0
-        start = 0
-        for axis, stride in enumerate(strides):
-            name, largest = self.positions(shape, axis, plain=injective)
-            last += largest * stride
-            if stride and self.chance(0.12):
-                start += largest * stride
-                stride = -stride
-                self.features.add("negative stride")
-            terms.append(f"{name} * {self.scalar(stride)}" if stride != 1 else name)
-        if not injective and len(shape) > 1 and self.chance(0.06):
-            (a, most_a), (b, most_b) = (self.positions(shape, n, plain=True) for n in (0, 1))
-            terms.append(f"{a} * {b}")
-            last += most_a * most_b
-            self.features.add("product of positions")
-        name = self.fresh("off")
-        self.line(f"{name} = {' + '.join(terms)}")
-        if start:
-            self.line(f"{name} = {name} + {self.scalar(start)}")
-        self.detour(name, last)
-        return name, last + 1
-
-    def detour(self, name: str, last: int) -> None:
-        """Offsets in 0 to ``last`` by way of an overflow, or in another type that holds them."""
-        if self.chance(0.06):
-            far = LARGEST - self.random.randint(0, last + 1)
-            self.line(f"{name} = {name} + {self.scalar(far)}")
-            self.line(f"{name} = {name} - {self.scalar(far)}")
-            self.features.add("offset wraps")
-        if self.chance(0.1):
-            narrow = [
-                d for d, most in (("int8", 127), ("uint8", 255), ("int16", 32767)) if last <= most
-            ]
-            dtype = self.pick(("int64", "uint32", *narrow))
-            self.line(f"{name} = {name}.to(tl.{dtype})")
-            self.features.add(f"offset {dtype}")
-
-    def mask(self, shape: tuple[int, ...]) -> str:
-        """A mask that broadcasts to a shape."""
-        kind = self.pick(("axis", "axis", "both", "lower", "either", "data"))
-        data = [t for t in self.tiles if t.shape == shape and t.dtype != "float64"]
-        if kind == "data" and data:
-            self.features.add("data mask")
-            return f"({self.pick(data).name} > 1)"
-        axes = list(range(len(shape)))
-        parts = []
-        for axis in axes if kind in ("both", "either") else [self.pick(axes)]:
-            name, _ = self.positions(shape, axis, plain=True)
-            bound = self.scalar(self.random.randint(0, shape[axis] + 1))
-            if self.chance(0.08):
-                far = LARGEST - self.random.randint(0, shape[axis] + 1)
-                name = f"{name} + {self.scalar(far)}"
-                bound = self.scalar(self.pick((0, -LARGEST, LARGEST)))
-                self.features.add("mask wraps")
-            parts.append(f"({name} {'>=' if kind == 'lower' else '<'} {bound})")
-        name = self.fresh("m")
-        joined = (" | " if kind == "either" else " & ").join(parts)
-        self.line(f"{name} = tl.broadcast_to({joined}, {shape})" if shape else f"{name} = {joined}")
-        self.features.add(f"mask {kind}")
-        return name
-
-    # Statements.
-
-    def load(self, shape: tuple[int, ...], dtype: str | None = None) -> Tile:
-        dtype = dtype or self.pick(FLOATS if self.chance(0.6) else INTS)
-        offsets, span = self.offsets(shape, injective=False)
-        array = self.array(dtype, span)
-        made = Tile(self.fresh("t"), dtype, shape)
-        mask = ""
-        if self.chance(0.5):
-            mask = f", mask={self.mask(shape)}"
-            if self.chance(0.5):
-                mask += f", other={self.pick((0, 1, 3))}"
-        volatile = ", volatile=True" if self.chance(0.04) else ""
-        self.line(f"{made.name} = tl.load({array} + {offsets}{mask}{volatile})")
-        return self.define(made)
-
-    def gather(self) -> Tile:
-        """Elements at places that a tile of integers gives."""
-        indices = [t for t in self.tiles if "int" in t.dtype and t.shape]
-        if not indices:
-            return self.load(self.shape(), "int32")
-        index = self.pick(indices)
-        most = self.random.randint(0, 40)
-        dtype = self.pick((*FLOATS, *INTS))
-        made = Tile(self.fresh("t"), dtype, index.shape)
-        at = f"tl.minimum(tl.maximum({index.name}.to(tl.int32), 0), {self.scalar(most)})"
-        mask = f", mask={self.mask(index.shape)}" if self.chance(0.3) else ""
-        self.line(f"{made.name} = tl.load({self.array(dtype, most + 1)} + {at}{mask})")
-        self.features.add("gather")
-        return self.define(made)
-
-    def dot(self) -> Tile:
-        """A product of two tiles that are just loaded: any order of the sums is exact."""
-        m, n, k = (self.pick(DEPTHS) for _ in range(3))
-        batch = (self.pick((2, 3)),) if self.chance(0.2) and m * n * k < 2000 else ()
-        dtype = self.pick(list(MULTIPLIED))
-        # Outputs hold anything, also where an input would overlap them.
-        self.features.add("dot")
-        a = self.load((*batch, m, k), dtype)
-        turned = not batch and self.chance(0.3)
-        b = self.load((n, k) if turned else (*batch, k, n), dtype)
-        right = f"tl.trans({b.name})" if turned else b.name
-        made = Tile(self.fresh("t"), MULTIPLIED[dtype], (*batch, m, n))
-        acc = f", tl.zeros({made.shape}, tl.{made.dtype})" if self.chance(0.3) else ""
-        self.line(f"{made.name} = tl.dot({a.name}, {right}{acc})")
-        return self.define(made)
-
-    def array(self, dtype: str, span: int) -> str:
-        known = [name for name, (kind, _) in self.arrays.items() if kind == dtype]
-        if known and self.chance(0.5):
-            name = self.pick(known)
-        else:
-            name = f"a{len(self.arrays)}"
-            self.arrays[name] = (dtype, 0)
-        self.arrays[name] = (dtype, max(span, self.arrays[name][1]))
-        return name
-
-    def define(self, tile: Tile) -> Tile:
-        self.tiles.append(tile)
-        return tile
-
-    def operand(self, shape: tuple[int, ...], dtype: str) -> str:
-        """An expression of a shape (or broadcasting to it) in a dtype."""
-        same = [t for t in self.tiles if t.shape == shape]
-        if same and self.chance(0.75):
-            tile = self.pick(same)
-        else:
-            smaller = [t for t in self.tiles if self.broadcasts(t.shape, shape)]
-            if not smaller:
-                return self.literal(dtype)
-            tile = self.pick(smaller)
-        text = self.reshaped(tile, shape)
-        return text if tile.dtype == dtype else f"{text}.to(tl.{dtype})"
-
-    @staticmethod
-    def broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-        """Whether a tile of a lower rank fits one run of axes."""
-        return len(shape) == 1 and len(wanted) > 1 and shape[0] in wanted
-
-    @staticmethod
-    def reshaped(tile: Tile, wanted: tuple[int, ...]) -> str:
-        if tile.shape == wanted:
-            return tile.name
-        axis = wanted.index(tile.shape[0])
-        index = ", ".join(":" if n == axis else "None" for n in range(len(wanted)))
-        return f"tl.broadcast_to({tile.name}[{index}], {wanted})"
-
-    def literal(self, dtype: str) -> str:
-        value = self.pick((0, 1, 2, 3, 5))
-        if "float" in dtype:
-            return f"{value}.{self.pick((0, 25, 5))}"
-        return str(value)
-
-    def pointwise(self, shape: tuple[int, ...], dtype: str, depth: int = 0) -> str:
-        x, y = self.operand(shape, dtype), self.operand(shape, dtype)
-        if depth < 2 and self.chance(0.2):
-            x = f"({self.pointwise(shape, dtype, depth + 1)}).to(tl.{dtype})"
-        if x[0].isdigit():
-            x = f"tl.full({shape}, {x}, tl.{dtype})"
-        if dtype == "int1":
-            form = self.pick(
-                ("{x} & {y}", "{x} | {y}", "{x} ^ {y}", "{x} == {y}", "~{x}", "{x} != {y}")
-            )
-        elif "float" in dtype:
-            form = self.pick(
-                (
-                    *("{x} + {y}", "{x} - {y}", "{x} * {y}", "{x} / {y}", "-{x} + {y}"),
-                    *(
-                        "tl.maximum({x}, {y})",
-                        "tl.minimum({x}, {y})",
-                        "tl.where({x} < {y}, {x}, {y})",
-                    ),
-                    *("tl.abs({x}) + {y}", "tl.where({x} != {y}, {y}, {x})"),
-                )
-            )
-        else:
-            form = self.pick(
-                (
-                    *("{x} + {y}", "{x} - {y}", "{x} * {y}", "{x} & {y}", "{x} | {y}", "{x} ^ {y}"),
-                    *("tl.maximum({x}, {y})", "tl.where({x} <= {y}, {x}, {y})", "{x} << 2"),
-                    *("{x} >> 1", "{x} // {y}", "{x} % {y}"),
-                )
-            )
-        return form.format(x=x, y=y)
-
-    def compute(self, target: Tile | None = None) -> Tile:
-        """A pointwise result; into an existing variable where one is given."""
-        if target is None:
-            base = self.pick(self.tiles)
-            dtype = base.dtype if self.chance(0.7) else self.pick((*FLOATS, *INTS))
-            made = Tile(self.fresh("t"), dtype, base.shape)
-        else:
-            made = target
-        text = self.pointwise(made.shape, made.dtype)
-        self.line(f"{made.name} = ({text}).to(tl.{made.dtype})")
-        return made if target is not None else self.define(made)
-
-    def rearrange(self) -> Tile:
-        """A transpose, a reshape, or a broadcast along a new axis."""
-        tile = self.pick(self.tiles)
-        room = MOST_ELEMENTS // math.prod(tile.shape)
-        if 1 <= len(tile.shape) < 3 and self.chance(0.25):
-            axis = self.pick(range(len(tile.shape) + 1))
-            extent = self.pick([each for each in EXTENTS if each <= room] or [1])
-            shape = (*tile.shape[:axis], extent, *tile.shape[axis:])
-            text = f"tl.broadcast_to(tl.expand_dims({tile.name}, {axis}), {shape})"
-            self.features.add("expand")
-        elif len(tile.shape) > 1 and self.chance(0.5):
-            order = list(range(len(tile.shape)))
-            self.random.shuffle(order)
-            shape = tuple(tile.shape[axis] for axis in order)
-            text = f"tl.permute({tile.name}, {tuple(order)})"
-            self.features.add("permute")
-        else:
-            shape = self.other_shape(tile.shape)
-            text = f"tl.reshape({tile.name}, {shape})"
-            self.features.add("reshape")
-        made = Tile(self.fresh("t"), tile.dtype, shape)
-        self.line(f"{made.name} = {text}")
-        return self.define(made)
-
-    def part(self) -> Tile | None:
-        """A slice, a row, a tile with a part replaced, joined tiles, or one that is moved."""
-        tiles = [t for t in self.tiles if t.shape]
-        if not tiles:
-            return None
-        tile = self.pick(tiles)
-        axis = self.pick(range(len(tile.shape)))
-        n = tile.shape[axis]
-        start, step = self.random.randrange(n), self.pick((1, 1, 1, 2, -1, -3))
-        stop = self.random.randint(start + 1, n) if step > 0 else None
-        taken = len(range(n)[start:stop:step])
-        index = f"{':, ' * axis}{start}:{'' if stop is None else stop}:{step}"
-        shape = (*tile.shape[:axis], taken, *tile.shape[axis + 1 :])
-        kinds = ["slice", "slice", "roll", "shift", "flip", "set", "gather"]
-        kinds += ["row"] if len(tile.shape) > 1 else []
-        kinds += ["cat", "interleave"] if 2 * math.prod(tile.shape) <= MOST_ELEMENTS else []
-        kind = self.pick(kinds)
-        x, by = tile.name, self.scalar(self.random.randint(-n - 1, n + 1))
-        same = self.pick([t for t in tiles if t.shape == tile.shape and t.dtype == tile.dtype])
-        if kind == "slice":
-            text = f"{x}[{index}]"
-        elif kind == "row":
-            text = f"{x}[{':, ' * axis}{self.scalar(start)}]"
-            shape = tile.shape[:axis] + tile.shape[axis + 1 :]
-        elif kind == "set":
-            ends = f"{'slice(None, None), ' * axis}slice({start}, {stop}, {step})"
-            text = f"tl.set({x}, ({ends},), {x}[{index}] + {x}[{index}])"
-        elif kind == "gather":
-            places = f"({self.positions(tile.shape, axis, plain=True)[0]} * 3 + {by})"
-            text = f"tl.gather({x}, tl.broadcast_to({places}, {tile.shape}), {axis})"
-        elif kind in ("roll", "shift"):
-            fill = ", 1" if kind == "shift" else ""
-            text = f"tl.{kind}({x}, {by}{fill}, dim={axis})"
-        elif kind == "flip":
-            text = f"{x}.flip({axis})"
-        elif kind == "cat":
-            text = f"tl.cat({x}, {same.name}, dim={axis})"
-        else:
-            text = f"tl.interleave({x}, {same.name})"
-            axis = len(tile.shape) - 1
-        if kind not in ("slice", "row"):
-            twice = 2 if kind in ("cat", "interleave") else 1
-            shape = (*tile.shape[:axis], twice * tile.shape[axis], *tile.shape[axis + 1 :])
-        self.features.add(kind)
-        made = Tile(self.fresh("t"), tile.dtype, shape)
-        self.line(f"{made.name} = {text}")
-        return self.define(made)
-
-    def other_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        total = int(np.prod(shape))
-        divisors = [d for d in range(1, total + 1) if total % d == 0]
-        first = self.pick(divisors)
-        return self.pick(((total,), (first, total // first), (total // first, first)))
-
-    def along(self) -> Tile | None:
-        """A scan or a sort: a tile of the same shape, what goes before each element or in order."""
-        tiles = [t for t in self.tiles if t.shape]
-        if not tiles:
-            return None
-        tile = self.pick(tiles)
-        axis = self.pick(range(len(tile.shape)))
-        kind = self.pick(("cumsum", "cumsum", "cumprod", "sort", "argsort"))
-        if kind.startswith("cum"):
-            dtype = SUMS.get(tile.dtype, tile.dtype)
-            options = f", reverse={self.chance(0.5)}, exclusive={self.chance(0.5)}"
-        else:
-            dtype = "int32" if kind == "argsort" else tile.dtype
-            options = f", descending={self.chance(0.5)}"
-        text = f"tl.{kind}({tile.name}, {axis}{options})"
-        if self.chance(0.5):
-            text, dtype = f"{text}.to(tl.{tile.dtype})", tile.dtype
-        self.features.add(f"{kind} {'inner' if axis == len(tile.shape) - 1 else 'outer'}")
-        made = Tile(self.fresh("t"), dtype, tile.shape)
-        self.line(f"{made.name} = {text}")
-        return self.define(made)
-
-    def reduce(self) -> Tile | None:
-        tiles = [t for t in self.tiles if t.shape]
-        if not tiles:
-            return None
-        tile = self.pick(tiles)
-        axis = self.pick(range(len(tile.shape)))
-        kinds = ["sum", "sum", "max", "min", "argmax", "argmin"]
-        kinds += ["xor_sum"] if tile.dtype == "int32" else []
-        kind = self.pick(kinds)
-        text = f"tl.{kind}({tile.name}, axis={axis})"
-        dtype = {"sum": SUMS, "max": EXTREMA, "min": EXTREMA}.get(kind, {}).get(tile.dtype)
-        dtype = "int32" if kind.startswith("arg") else dtype or tile.dtype
-        if self.chance(0.5):
-            text, dtype = f"{text}.to(tl.{tile.dtype})", tile.dtype
-        shape = tile.shape[:axis] + tile.shape[axis + 1 :]
-        self.features.add(f"{kind} {'inner' if axis == len(tile.shape) - 1 else 'outer'}")
-        made = Tile(self.fresh("t"), dtype, shape)
-        self.line(f"{made.name} = {text}")
-        if shape:
-            return self.define(made)
-        wide_name = Tile(self.fresh("t"), tile.dtype, tile.shape)
-        self.line(f"{wide_name.name} = ({tile.name} + {made.name}).to(tl.{tile.dtype})")
-        return self.define(wide_name)
+class Generator(Families):
+    """Writes one program: statements that make tiles, stores, control flow."""
 
     def store(self, tile: Tile | None = None) -> None:
         tile = tile or self.pick([t for t in self.tiles if t.shape])
@@ -612,6 +183,8 @@ class Generator:
             self.dot()
         elif kind < 0.2:
             self.part()
+        elif kind < 0.32:
+            self.family()
         else:
             self.pick(
                 (self.compute, self.compute, self.compute, self.rearrange, self.reduce, self.along)
@@ -656,7 +229,10 @@ class Generator:
             self.share(arguments)
         arguments.update(self.scalars)
         parameters = ", ".join(arguments)
-        source = "\n".join([f"def kernel({parameters}):", *PROGRAM_NUMBER, *self.lines, ""])
+        head = "@jit", f"def kernel({parameters}):"
+        source = "\n".join([*head, *PROGRAM_NUMBER, *self.lines, ""])
+        if "helpers" in self.features:
+            source = HELPERS + "\n" + source
         return Program(self.seed, source, arguments, grid, self.features)
 
     def share(self, arguments: dict[str, Any]) -> None:

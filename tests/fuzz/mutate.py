@@ -126,7 +126,7 @@ class Mutator:
 
     def names(self) -> list[str]:
         found = {node.id for node in self.nodes() if isinstance(node, ast.Name)}
-        return sorted({*found, *(each.arg for each in self.function.args.args)})
+        return sorted({"n", *found, *(each.arg for each in self.function.args.args)})
 
     # ---- expressions -----------------------------------------------------------------------------
 

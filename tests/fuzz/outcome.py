@@ -41,8 +41,14 @@ ALL_PATHS = {"E0103", "E0116", "E0401", "E0402", "E0404", "E0406"}
 """Codes of what is wrong with the paths through a kernel, of which eager mode sees one."""
 PYTHON = {"E0101", "E0102", "E0110", "E0111"}
 """Codes of Python that kernels don't have, which eager mode lets pass: it runs as Python."""
-PYTHON_TEXTS = (" in can't combine", ": the condition is ", "annotate a compile-time value")
+PYTHON_TEXTS = (
+    *(" in can't combine", ": the condition is ", "annotate a compile-time value"),
+    *("device_print can't take", "device_print needs a constant string"),
+)
 """Of other codes, what messages about such Python say."""
+PYTHON_ERRORS = ("UnboundLocalError", "AssertionError")
+"""What eager mode meets that is compiled: a variable that reads a global of its name before it is
+assigned, and an assertion, which is dropped."""
 
 Position: TypeAlias = "tuple[Any, Any, Any, Any]"
 """First and last line, first and last column of an instruction."""
@@ -282,9 +288,8 @@ def judge(trial: Trial) -> Outcome:
     if isinstance(want, Outcome):
         if want.kind == "too slow" or want.code in AT_RUN_TIME:
             return Outcome("compiled, not run", want.code or want.kind)
-        if "UnboundLocalError" in want.detail:
-            # A variable that reads a global of its name first: kernels may, Python may not.
-            return Outcome("compiled, not run", "UnboundLocalError")
+        if want.code == "E0701" and any(each in want.detail for each in PYTHON_ERRORS):
+            return Outcome("compiled, not run", want.code)
         raise Fault("eager mode refuses what compiles", want.code, want.detail)
     got = trial.evaluated(function)
     if isinstance(got, Outcome):
