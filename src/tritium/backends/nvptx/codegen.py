@@ -34,7 +34,7 @@ _KNOWN: tuple[tuple[tuple[int, int], str], ...] = (
     ((8, 0), r"nvvm\.(f2bf16|ff2f16x2|ff2bf16x2)\.r[nz]|nvvm\.redux\.sync\.[a-z]+"),
     ((8, 9), r"nvvm\.ff\.to\.e[45]m[23]x2\.rn|nvvm\.e[45]m[23]x2\.to\.f16x2\.rn"),
 )
-_INSTRUCTIONS = r"= (frem|landingpad|va_arg) |\bfp128\b|\bx86_fp80\b"
+_INSTRUCTIONS = (" frem ", " landingpad ", " va_arg ", "fp128", "x86_fp80")
 _SECONDS = 600.0
 
 
@@ -55,7 +55,7 @@ def unsure(text: str, target: GpuTarget) -> list[str]:
     known = [pattern for capability, pattern in _KNOWN if target.capability >= capability]
     listed = re.compile("|".join(known))
     found = [f"llvm.{name}" for name in sorted(names) if listed.fullmatch(name) is None]
-    return found + sorted({match[0].strip("= ") for match in re.finditer(_INSTRUCTIONS, text)})
+    return found + [word.strip() for word in _INSTRUCTIONS if word in text]
 
 
 def _here(text: str, target: GpuTarget, times: Times | None = None) -> str:
