@@ -102,6 +102,27 @@ def loops(a, b):
             break
     else:
         total += 100
+    while True:
+        total = total - 1
+        if total > 10:
+            continue
+        break
+    while 1:
+        if total < 100:
+            break
+    while True:
+        (
+            total
+        ) = (
+            total
+            + 1
+        )
+        for _ in (
+            1,
+            2,
+        ):
+            pass
+        break
     while total > 0:
         total -= 50
     values = [i * 2 for i in range(4) if i < 3 and i > 0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +18,8 @@ from tritium import interp
 from tritium.diagnostics import TritiumError
 from tritium.interp import grid as grids
 from tritium.interp.grid import Cancelled, Fiber, Scheduler
+from tritium.interp.memory import PAGE, shared_pages
+from tritium.interp.waiting import Poll
 from tritium.ir.core import Function
 from tritium.ir.dtypes import int32
 from tritium.ir.types import PointerType
@@ -177,12 +181,21 @@ def test_a_failure_ends_the_suspended_ones() -> None:
     assert threading.active_count() == threads
 
 
-def test_programs_that_wait_forever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grids, "IDLE_ROUNDS", 3)
+def poll(address: int, state: object = 0) -> Poll:
+    return Poll(address, frozenset([address // PAGE]), lambda: state)
 
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other thread may write what programs poll: one that watches tests doesn't."""
+    monkeypatch.setattr(grids, "outsiders", lambda launching, pages: False)
+
+
+@pytest.mark.usefixtures("alone")
+def test_programs_that_wait_forever() -> None:
     def body(scheduler: Scheduler, program: Any) -> None:
         while True:
-            scheduler.suspend(waiting_for=0x1000 + program[0])
+            scheduler.suspend(poll(0x1000 + program[0]))
 
     with pytest.raises(TritiumError) as caught:
         run((3, 1, 1), body)
@@ -191,20 +204,106 @@ def test_programs_that_wait_forever(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "must write" in caught.value.help
 
 
+@pytest.mark.usefixtures("alone")
 def test_no_more_programs_wait_than_there_may_be_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grids, "IDLE_ROUNDS", 2)
     monkeypatch.setattr(grids, "MOST_SUSPENDED", 4)
     started: list[int] = []
 
     def body(scheduler: Scheduler, program: Any) -> None:
         started.append(program[0])
         while True:
-            scheduler.suspend()
+            scheduler.suspend(poll(0x1000))
 
     with pytest.raises(TritiumError) as caught:
         run((100, 1, 1), body)
     assert "no more than 4 programs" in caught.value.help
     assert started == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("length", [1, 2, 3, 300])
+def test_a_round_of_states_is_noticed(length: int) -> None:
+    """A program that polls many places in turn waits for ever like any other."""
+    passes: list[int] = []
+
+    def body(scheduler: Scheduler, program: Any) -> None:
+        while True:
+            passes.append(1)
+            scheduler.suspend(poll(0x1000, len(passes) % length))
+
+    with pytest.raises(TritiumError) as caught:
+        run((1, 1, 1), body)
+    assert caught.value.code == "E0702"
+    assert len(passes) <= 4 * length + 4
+
+
+@pytest.mark.usefixtures("alone")
+def test_programs_that_count_end() -> None:
+    """No program that gives up in the end is ended before, however long that takes."""
+    ended: list[int] = []
+
+    def body(scheduler: Scheduler, program: Any) -> None:
+        for attempt in range(3000):
+            scheduler.suspend(poll(0x1000, attempt))
+        ended.append(program[0])
+
+    run((3, 1, 1), body)
+    assert sorted(ended) == [0, 1, 2]
+
+
+@pytest.mark.usefixtures("alone")
+def test_what_changes_memory_begins_anew() -> None:
+    ready: list[int] = []
+
+    def body(scheduler: Scheduler, program: Any) -> None:
+        if program[0] == 0:
+            while len(ready) < 500:
+                scheduler.suspend(poll(0x1000))
+            return
+        for step in range(500):
+            ready.append(step)
+            scheduler.progressed()
+            scheduler.suspend(poll(0x2000))
+
+    run((2, 1, 1), body)
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_end_of_a_program_leaves_those_that_wait() -> None:
+    def body(scheduler: Scheduler, program: Any) -> None:
+        attempt = 0
+        while program[0] < 2 or attempt < 50:
+            attempt += 1
+            scheduler.suspend(poll(0x1000, attempt if program[0] == 2 else 0))
+
+    with pytest.raises(TritiumError) as caught:
+        run((3, 1, 1), body)
+    assert "(0, 0, 0) for a change at 0x1000, (1, 0, 0) for a change at" in caught.value.message
+    assert "(2, 0, 0)" not in caught.value.message
+
+
+def test_another_thread_may_make_programs_go_on() -> None:
+    ready: list[int] = []
+    late = threading.Timer(0.3, ready.append, [1])
+
+    def body(scheduler: Scheduler, program: Any) -> None:
+        if program[0] == 0:
+            late.start()
+        while not ready:
+            scheduler.suspend(poll(0x1000))
+
+    run((3, 1, 1), body)
+    late.join()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="nobody tells what is shared")
+def test_another_process_may_write_shared_memory() -> None:
+    with mmap.mmap(-1, 2 * PAGE) as shared, mmap.mmap(-1, PAGE, mmap.MAP_PRIVATE) as own:
+        places = [np.frombuffer(each, np.uint8).ctypes.data // PAGE for each in (shared, own)]
+        assert shared_pages([places[0]])
+        assert shared_pages([places[1], places[0] + 1])
+        assert not shared_pages([places[1]])
+        assert not shared_pages([])
 
 
 # ---- kernels -------------------------------------------------------------------------------------
@@ -336,13 +435,61 @@ def test_a_loop_that_waits_lets_others_run() -> None:
     assert flags.all()
 
 
-def test_a_loop_that_waits_forever_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grids, "IDLE_ROUNDS", 3)
+@pytest.mark.usefixtures("alone")
+def test_a_loop_that_waits_forever_is_an_error() -> None:
     flags = np.zeros(20, np.int32)
     with pytest.raises(TritiumError) as caught:
         launch(wait_for_next, (3,), flags_ptr=flags, n=20, PATIENCE=0)
     assert caught.value.code == "E0702"
     assert f"(2, 0, 0) for a change at {flags.ctypes.data + 12:#x}" in caught.value.message
+
+
+@jit
+def for_ever(flags_ptr, out_ptr):
+    """A loop without a condition, which the front end doesn't have."""
+    while True:
+        if tl.load(flags_ptr, volatile=True) != 0:
+            break
+        if tl.program_id(0) == 2:
+            tl.store(flags_ptr, 1)
+    tl.store(out_ptr + tl.program_id(0), 1)
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_loop_without_a_condition_waits_too() -> None:
+    flags, out = np.zeros(1, np.int32), np.zeros(4, np.int32)
+    launch(for_ever, (4,), flags_ptr=flags, out_ptr=out)
+    assert out.all()
+    flags[:], out[:] = 0, 0
+    with pytest.raises(TritiumError) as caught:
+        launch(for_ever, (2,), flags_ptr=flags, out_ptr=out)
+    assert caught.value.code == "E0702"
+    assert not out.any()
+
+
+PASSES: list[int] = []
+
+
+@jit
+def with_plain_python(flags_ptr, out_ptr, told: tl.constexpr):
+    while tl.load(flags_ptr, volatile=True) == 0:
+        told()
+    tl.store(out_ptr, 1)
+
+
+@pytest.mark.usefixtures("alone")
+def test_plain_python_may_end_a_wait() -> None:
+    """What it keeps is no kernel's variable, so nobody can tell that nothing changes."""
+    flags, out = np.zeros(1, np.int32), np.zeros(1, np.int32)
+
+    def told() -> None:
+        PASSES.append(1)
+        if len(PASSES) == 3000:
+            flags[0] = 1
+
+    launch(with_plain_python, (2,), flags_ptr=flags, out_ptr=out, told=told)
+    assert out[0] == 1
+    assert len(PASSES) >= 3000
 
 
 @jit

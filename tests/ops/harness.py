@@ -14,6 +14,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -105,6 +106,9 @@ class ReferenceMachine:
         return found
 
     def made_pointers(self) -> None:
+        pass
+
+    def again(self, loop: Op, execution: object, carried: tuple[Any, ...]) -> None:
         pass
 
     def print(self, text: str) -> None:
@@ -238,6 +242,9 @@ class EagerTracer:
             self.rule.decides()
 
     def tells(self, verb: str) -> None:
+        pass
+
+    def again(self, frame: FrameType) -> None:
         pass
 
     def region(self, function: Any, arg_types: Sequence[Type], rule: ScalarRule) -> Any:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.frontend.kernels import ir
 
 import tritium
 import tritium.language as tl
 from tritium.diagnostics import TritiumError
+from tritium.interp import grid as grids
+from tritium.interp import run_ir
 from tritium.runtime.pool import POOL
 
 EXECUTORS = ["cpu", "interp"]
@@ -298,27 +309,211 @@ def never(lock, out):
     tl.store(out, 1)
 
 
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No thread that another test has left may write what programs poll."""
+    monkeypatch.setattr(grids, "outsiders", lambda launching, pages: False)
+
+
+@pytest.mark.usefixtures("alone")
 def test_nobody_opens_the_lock() -> None:
     lock, out = np.ones(1, np.int32), np.zeros(1, np.int32)
     with pytest.raises(TritiumError) as caught:
         never.interpret[(3,)](lock, out)
     assert caught.value.code == "E0702"
+    assert "while tl.atomic_cas" in linecache.getline(__file__, caught.value.loc.line)
     assert out[0] == 0
+
+
+def test_a_process_without_other_threads_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "waits.py"
+    script.write_text(
+        "import numpy as np\n"
+        "from tests.runtime.test_atomics import never\n"
+        "never.interpret[(3,)](np.ones(1, np.int32), np.zeros(1, np.int32))\n"
+    )
+    paths = os.pathsep.join(map(str, sys.path))
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    assert "E0702" in done.stderr
+
+
+@tritium.jit
+def counts_and_polls(flag, out):
+    """The state is another one in each pass: nobody can tell that it would never end."""
+    passes = 0
+    while tl.atomic_load(flag) == 0:
+        passes += 1
+    tl.store(out, passes)
+
+
+@tritium.jit
+def many_flags(flags, out, n):
+    """More places than anybody would keep; the last program writes one after the other."""
+    me = tl.program_id(0)
+    if me < 2:
+        seen = 0
+        while seen < n:
+            seen = 0
+            for i in range(n):
+                seen += tl.atomic_load(flags + i)
+    else:
+        for i in range(n):
+            tl.atomic_store(flags + i, 1)
+    tl.store(out + me, 1)
+
+
+@tritium.jit
+def one_flag_after_the_other(flags, out, n):
+    """Each pass polls another place."""
+    me = tl.program_id(0)
+    if me < 2:
+        i, seen = 0, 0
+        while seen < 1:
+            i = (i + 1) % n
+            seen = tl.load(flags + i, volatile=True)
+    else:
+        tl.store(flags + n - 1, 1)
+    tl.store(out + me, 1)
+
+
+def step_by_step(kernel: Any, executor: str, programs: int, *arguments: Any) -> None:
+    """Launch in eager mode, or from tile IR."""
+    if executor == "eager":
+        kernel.interpret[(programs,)](*arguments)
+    else:
+        run_ir(ir(kernel, *arguments), arguments, (programs,))
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("executor", ["eager", "ir"])
+@pytest.mark.parametrize("kernel", [many_flags, one_flag_after_the_other])
+def test_any_number_of_places_polled(kernel: Any, executor: str) -> None:
+    flags, out = np.zeros(300, np.int32), np.zeros(3, np.int32)
+    step_by_step(kernel, executor, 3, flags, out, 300)
+    assert out.all()
+    # Without the one that writes.
+    flags[:], out[:] = 0, 0
+    with pytest.raises(TritiumError) as caught:
+        step_by_step(kernel, executor, 2, flags, out, 300)
+    assert caught.value.code == "E0702"
+    assert not out.any()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
+def test_ctrl_c_ends_what_nobody_can_tell() -> None:
+    flag, out = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    with interrupted_after(0.5), pytest.raises(KeyboardInterrupt):
+        counts_and_polls.interpret[(3,)](flag, out)
+    assert out[0] == 0
+
+
+def test_another_thread_may_open_the_lock() -> None:
+    lock, out = np.ones(1, np.int32), np.zeros(1, np.int32)
+    late = threading.Timer(0.5, lock.__setitem__, [0, 0])
+    late.start()
+    never.interpret[(1,)](lock, out)
+    late.join()
+    assert out[0] == 1
+
+
+# ---- programs that don't wait --------------------------------------------------------------------
+
+
+@tritium.jit
+def running_maximum(x, out, n):
+    """Most updates leave memory as it is."""
+    for i in range(n):
+        tl.atomic_max(out, tl.load(x + i))
+        tl.atomic_or(out + 1, 1)
+
+
+@tritium.jit
+def reads_the_same(x, out, n):
+    total = 0
+    i = 0
+    while i < n:
+        total += tl.load(x, volatile=True) + tl.atomic_load(x + 1)
+        i += 1
+    tl.store(out, total)
+
+
+@tritium.jit
+def attempts(lock, out, n):
+    """Gives up in the end."""
+    tries = 0
+    while (tries < n) & (tl.atomic_cas(lock, 0, 1) != 0):
+        tries += 1
+    tl.store(out, tries)
+
+
+@tritium.jit
+def attempts_in_turn(lock, out, n):
+    """The state of the inner loop is the same each time that it is begun."""
+    total = 0
+    for _ in range(n):
+        tries = 0
+        while (tries < 2) & (tl.atomic_cas(lock, 0, 1) != 0):
+            tries += 1
+        total += 1
+    tl.store(out, total)
+
+
+WANTED = {
+    running_maximum: lambda n: 7,
+    reads_the_same: lambda n: 14 * n,
+    attempts: lambda n: n,
+    attempts_in_turn: lambda n: n,
+}
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("executor", ["eager", "ir"])
+@pytest.mark.parametrize(("programs", "n"), [(1, 2500), (3, 200)])
+@pytest.mark.parametrize("kernel", WANTED)
+def test_what_does_not_wait_ends(
+    kernel: Any, programs: int, n: int, executor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("nobody is to wait"))
+    x, out = np.full(n, 7, np.int32), np.zeros(2, np.int32)
+    step_by_step(kernel, executor, programs, x, out, n)
+    assert out[0] == WANTED[kernel](n)
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("kernel", [running_maximum, reads_the_same])
+def test_what_does_not_wait_is_not_suspended(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grids, "ProgramThread", lambda **given: pytest.fail("one is suspended"))
+    x, out = np.full(50, 7, np.int32), np.zeros(2, np.int32)
+    kernel.interpret[(3,)](x, out, 50)
+    assert out[0] in (7, 700)
+
+
+@contextmanager
+def interrupted_after(seconds: float) -> Iterator[None]:
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers here")
 @pytest.mark.parametrize("executor", EXECUTORS)
-def test_ctrl_c_ends_a_deadlock(executor: str) -> None:
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
+def test_ctrl_c_ends_a_deadlock(executor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Somebody else might open the lock.
+    monkeypatch.setattr(grids, "outsiders", lambda launching, pages: True)
     lock, out = np.ones(1, np.int32), np.zeros(1, np.int32)
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(KeyboardInterrupt):
-            on(never, executor)[(3,)](lock, out)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    with interrupted_after(0.5), pytest.raises(KeyboardInterrupt):
+        on(never, executor)[(3,)](lock, out)
     assert out[0] == 0

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 from tritium import knobs
@@ -100,6 +101,9 @@ class CompileTracer:
 
     def decides(self, value: Value) -> None:
         """Nothing is known while a kernel is compiled."""
+
+    def again(self, frame: FrameType) -> None:
+        """No loop runs while a kernel is compiled."""
 
     def tells(self, verb: str) -> None:
         """Python neither prints nor asserts while a kernel is compiled: operations do."""

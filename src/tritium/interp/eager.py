@@ -11,6 +11,7 @@ import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from .grid import Baton, Index
 from .machine import Client, Launch, Machine, conform_all
 from .memory import Memory, Range
 from .rewrite import rewritten
+from .waiting import state_of
 
 
 class EagerTracer:
@@ -52,6 +54,7 @@ class EagerTracer:
     def emit(self, op: Op) -> Sequence[Value]:
         """Evaluate ``op``; returns its results. Raises the coded errors of its rules."""
         self.machine.baton.check()
+        polls = self.machine.polls
         types = op.result_types()
         results = [ConcreteValue(type, None) for type in types]
         op.results = [*results]
@@ -60,9 +63,12 @@ class EagerTracer:
             outcome = op.evaluate(self.machine, *arrays)
         fixed = len(types) == 1 and not types[0].shape and folds(op)
         fixed = fixed and all(getattr(each, "fixed", False) for each in op.operands)
+        polled = self.machine.polls != polls
+        polled = polled or any(getattr(each, "polled", False) for each in op.operands)
         for value, array in zip(results, conform_all(op, types, outcome)):
             value.data = array
             value.fixed = fixed
+            value.polled = polled
         return results
 
     def call(self, function: DeviceFunction, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -97,7 +103,13 @@ class EagerTracer:
         return run
 
     def decides(self, value: Value) -> None:
-        """A program may do what known values decide."""
+        """A program may do what known values decide; what it polled may make it wait."""
+        if getattr(value, "polled", False):
+            self.machine.decided = True
+
+    def again(self, frame: FrameType) -> None:
+        """A loop of the kernel's ``frame`` begins another pass."""
+        self.machine.turn(lambda: state_of(frame))
 
     def tells(self, verb: str) -> None:
         """A program may print and assert by Python itself."""

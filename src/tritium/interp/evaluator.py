@@ -14,6 +14,8 @@ import numpy as np
 from tritium.diagnostics import TritiumError
 from tritium.ir.core import Block, Function, Op, Region, Value
 from tritium.ir.dtypes import Array, Type
+from tritium.ops.control import While
+from tritium.passes.waiting import waits_in
 
 from .arguments import parameter_data
 from .grid import Baton, Index
@@ -56,6 +58,7 @@ class Evaluator(Launch):
         self._args = [data for data, _ in given]
         self._memory = Memory([*known_ranges, *(owned for _, owned in given if owned is not None)])
         self._plans: dict[Block, list[_Step]] = {}
+        self._waits: dict[Op, bool] = {}
 
     def machine(self, program: Index, baton: Baton) -> Machine:
         name = self.function.name
@@ -64,6 +67,13 @@ class Evaluator(Launch):
     def body(self, machine: Machine) -> None:
         with np.errstate(all="ignore"):
             machine.run(self.function.body, self._args)
+
+    def waits(self, loop: Op) -> bool:
+        """Whether it is a loop that may wait for what other programs write."""
+        known = self._waits.get(loop)
+        if known is None:
+            known = self._waits[loop] = isinstance(loop, While) and waits_in(loop)
+        return known
 
     def plan(self, block: Block) -> list[_Step]:
         """The operations of a block, prepared."""
@@ -109,6 +119,13 @@ class _RegionMachine(Machine):
             for value in step.dead:
                 del values[value]
         return ()
+
+    def again(self, loop: Op, execution: object, carried: tuple[Any, ...]) -> None:
+        """A loop begins another pass: where it is one that waits, others get their turn."""
+        if self.evaluator.waits(loop):
+            # Whatever else the program knows stays as it is until this execution ends.
+            self.decided = True
+            self.turn(lambda: (execution, *(np.asarray(each).tobytes() for each in carried)))
 
     def _operand(self, group: Value | tuple[Value, ...] | None) -> Any:
         if group is None:

@@ -3,7 +3,8 @@
 Programs start in ascending linear order, x + gx * (y + gy * z), and only one runs at any time. As
 long as none is suspended they all run on the calling thread, so that a debugger finds its terminal
 there. When one is suspended, others get threads of their own and the baton is passed between them:
-a program that waits for another one, lower or higher, goes on in the end.
+a program that waits for another one, lower or higher, goes on in the end. Where all of them are
+proved to wait for ever the launch fails; no clock decides that.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from typing import Protocol, TypeAlias
 
 from tritium.diagnostics import error
 
+from .waiting import Poll, ProgramThread, Watch, outsiders
+
 Index: TypeAlias = tuple[int, int, int]
 
 MOST_SUSPENDED = 1024
 """How many programs may be suspended at one time: each keeps a thread."""
-IDLE_ROUNDS = 2000
-"""Rounds of waiting programs without any progress after which the launch is given up."""
-IDLE_PAUSE = 0.001
-"""Seconds between such rounds, for other threads of the process to make the progress."""
+PAUSE = 0.001
+"""Seconds between passes of programs that only others than they could make go on."""
 
 
 class Cancelled(BaseException):
@@ -35,14 +36,11 @@ class Cancelled(BaseException):
 class Baton(Protocol):
     """What a program needs of those that run it."""
 
-    def suspend(self, waiting_for: int | None = None) -> None:
-        """Let others run before the program goes on.
-
-        ``waiting_for`` is the address whose contents it waits for, where it is a waiting loop.
-        """
+    def suspend(self, poll: Poll | None = None) -> None:
+        """Let others run before the program goes on; ``poll`` is what it waits for in a loop."""
 
     def progressed(self) -> None:
-        """Note that the program did something another one may wait for."""
+        """Note that the program changed memory, which another one may wait for."""
 
     def check(self) -> None:
         """Asked between operations. Raises ``Cancelled`` when the program is to end."""
@@ -74,7 +72,7 @@ class Fiber:
         if self._thread is None:
             context = contextvars.copy_context()
             trace = sys.gettrace()
-            self._thread = threading.Thread(
+            self._thread = ProgramThread(
                 target=context.run, args=(self._run, trace), name="tritium-program", daemon=True
             )
             self._thread.start()
@@ -91,7 +89,7 @@ class Fiber:
             raise problem
         return self.done
 
-    def suspend(self, waiting_for: int | None = None) -> None:
+    def suspend(self, poll: Poll | None = None) -> None:
         """Called by the body: hand the baton back and wait to be resumed."""
         self._theirs.release()
         self._mine.acquire()
@@ -135,18 +133,22 @@ class Scheduler:
     def __init__(self, grid: Index, body: Callable[[Index], None]) -> None:
         self._body = body
         self._pending = _programs(grid)
+        self._first = next(self._pending, None)
         self._suspended: deque[tuple[Index, Fiber]] = deque()
         self._turns = 0
         self._current: Fiber | None = None
-        self._idle = 0
-        self._waiting: dict[Index, int | None] = {}
+        self._version = 0
+        self._watches: dict[Index, Watch] = {}
+        self._waiting: dict[Index, Poll | None] = {}
+        self._in_vain: set[Index] = set()
         self._running: Index = (0, 0, 0)
+        self._launching = threading.current_thread()
         self._ended = False
 
     def run(self) -> None:
         """Run them all. Raises what a program raised; programs still suspended are ended then."""
         try:
-            while (program := next(self._pending, None)) is not None:
+            while (program := self._next()) is not None:
                 self._enter(program)
             while self._suspended:
                 self._resume_next()
@@ -157,15 +159,15 @@ class Scheduler:
                 _, fiber = self._suspended.popleft()
                 fiber.cancel()
 
-    def suspend(self, waiting_for: int | None = None) -> None:
+    def suspend(self, poll: Poll | None = None) -> None:
         """Called from within a program: let others run before it goes on.
 
-        Those that are suspended get a turn each, then the next one starts. ``waiting_for`` is the
-        address whose contents the program waits for. Raises E0702 if nothing will ever happen.
+        Those that are suspended get a turn each, then the next one starts. ``poll`` is what the
+        program waits for. Raises E0702 where all programs wait for ever.
         """
         program = self._running
-        self._waiting[program] = waiting_for
-        self._idle += 1
+        self._waiting[program] = poll
+        self._judge(program, poll)
         if self._current is not None:
             self._current.suspend()
         else:
@@ -174,8 +176,9 @@ class Scheduler:
         self._waiting.pop(program, None)
 
     def progressed(self) -> None:
-        """Called from within a program that did something another one may wait for."""
-        self._idle = 0
+        """Called from within a program that changed memory."""
+        self._version += 1
+        self._in_vain.clear()
 
     def check(self) -> None:
         """Called from within a program. Raises ``Cancelled`` when the launch has failed."""
@@ -185,7 +188,12 @@ class Scheduler:
     def _enter(self, program: Index) -> None:
         self._running = program
         self._body(program)
-        self._idle = 0
+        self._watches.pop(program, None)
+        self._in_vain.discard(program)
+
+    def _next(self) -> Index | None:
+        program, self._first = self._first, next(self._pending, None)
+        return program
 
     def _others(self) -> None:
         """One turn for another program, on behalf of the one on the calling thread."""
@@ -194,22 +202,21 @@ class Scheduler:
             self._resume_next()
             return
         self._turns = 0
-        room = len(self._suspended) < MOST_SUSPENDED
-        program = next(self._pending, None) if room else None
+        program = self._next() if self._has_room() else None
         if program is not None:
-            self._idle = 0
             self._step(program, Fiber(lambda: self._enter(program)))
         elif self._suspended:
             self._turns = 1
             self._resume_next()
-        else:
-            self._rest()
+
+    def _has_room(self) -> bool:
+        """Whether another program may start beside those that are suspended."""
+        return len(self._suspended) < MOST_SUSPENDED
 
     def _resume_next(self) -> None:
         program, fiber = self._suspended.popleft()
         self._running = program
         self._step(program, fiber)
-        self._rest()
 
     def _step(self, program: Index, fiber: Fiber) -> None:
         before, self._current = self._current, fiber
@@ -221,23 +228,30 @@ class Scheduler:
             if not ended and not fiber.done:
                 self._suspended.append((program, fiber))
 
-    def _rest(self) -> None:
-        """Where everybody waits: give other threads of the process time, and up in the end."""
-        round_length = len(self._suspended) + 1
-        if self._idle and self._idle % round_length == 0:
-            if self._idle >= IDLE_ROUNDS * round_length:
-                raise self._stuck()
-            time.sleep(IDLE_PAUSE)
+    def _judge(self, program: Index, poll: Poll | None) -> None:
+        """Whether a program that is about to wait does so in vain, and all others too."""
+        if self._watches.setdefault(program, Watch()).repeats(self._version, poll):
+            self._in_vain.add(program)
+        else:
+            self._in_vain.discard(program)
+        if len(self._in_vain) < len(self._waiting):
+            return
+        if self._first is not None and self._has_room():
+            return
+        pages = {page for each in self._waiting.values() if each is not None for page in each.pages}
+        if not outsiders(self._launching, pages):
+            raise self._stuck()
+        time.sleep(PAUSE / len(self._waiting))
 
     def _stuck(self) -> Exception:
-        shown = sorted(self._waiting.items())[:4]
+        shown = sorted(self._waiting.items(), key=lambda each: each[0])[:4]
         programs = ", ".join(
-            f"{program}" + (f" for a change at {address:#x}" if address is not None else "")
-            for program, address in shown
+            f"{program}" + (f" for a change at {poll.address:#x}" if poll is not None else "")
+            for program, poll in shown
         )
         hidden = len(self._waiting) - len(shown)
         programs += f" and {hidden} more" if hidden > 0 else ""
-        full = len(self._suspended) >= MOST_SUSPENDED
+        full = self._first is not None
         hint = (
             f"no more than {MOST_SUSPENDED} programs can wait at one time: use a smaller grid"
             if full

@@ -15,10 +15,8 @@ from tritium.ir.dtypes import Array, Type
 
 from .frames import current_loc
 from .grid import Baton, Fiber, Index, Scheduler, padded
-from .memory import Addresses, Fault, Memory, lanes_of
-
-MOST_POLLED = 256
-"""How many places a program can poll in turn and be seen to wait."""
+from .memory import PAGE, Addresses, Fault, Memory, lanes_of
+from .waiting import Poll
 
 
 class Client:
@@ -59,11 +57,23 @@ class Client:
 class Machine:
     """One program; it is what ``Op.evaluate`` is given.
 
-    ``polled`` holds what volatile loads and atomic operations have read where, so that a loop that
-    waits is noticed.
+    ``polls`` counts the loads and atomic operations that have polled. ``decided``: what came of
+    them has decided what the program does.
     """
 
-    __slots__ = ("baton", "clients", "grid", "kernel", "memory", "polled", "program")
+    __slots__ = (
+        "_address",
+        "_pages",
+        "_seen",
+        "baton",
+        "clients",
+        "decided",
+        "grid",
+        "kernel",
+        "memory",
+        "polls",
+        "program",
+    )
 
     def __init__(
         self,
@@ -80,7 +90,11 @@ class Machine:
         self.baton = baton
         self.kernel = kernel
         self.clients = clients
-        self.polled: dict[bytes, bytes] = {}
+        self.polls = 0
+        self.decided = False
+        self._seen = 0
+        self._address = 0
+        self._pages: set[int] = set()
 
     def loc(self, op: Op) -> Loc | None:
         """Where the operation that is being carried out stands in the user's source."""
@@ -104,8 +118,8 @@ class Machine:
             client.after_load(self, op, addresses, mask, loaded)
         if op.results[0].scalar.is_ptr():
             self.memory.open()
-        if getattr(op, "is_fresh", False):
-            self.poll(addresses, loaded)
+        if active.size and getattr(op, "is_fresh", False):
+            self._poll(active)
         return loaded
 
     def store(self, op: Op, addresses: Addresses, values: Array, mask: Array | None) -> None:
@@ -123,7 +137,7 @@ class Machine:
             self._check(op, active, lanes, addresses.shape, values.itemsize, write=True)
             kept = values.reshape(-1)
             self.memory.scatter(active, kept if lanes is None else kept[lanes])
-        self.baton.progressed()
+            self.baton.progressed()
         for client in self.clients:
             client.after_store(self, op, addresses, mask, values)
 
@@ -160,10 +174,9 @@ class Machine:
                 self.memory.scatter(active[turn], after)
                 old[lanes[turn]] = before
         if changed:
-            self.polled.clear()
             self.baton.progressed()
         elif active.size:
-            self.poll(addresses, found)
+            self._poll(active)
         for client in self.clients:
             client.after_load(self, op, addresses, mask, found)
             client.after_store(self, op, addresses, mask, values)
@@ -177,19 +190,23 @@ class Machine:
         """Note that the program makes pointers of integers: they may lead anywhere."""
         self.memory.open()
 
-    def poll(self, addresses: Addresses, values: Array) -> None:
-        """Note what a volatile load or an atomic operation read.
+    def turn(self, state: Callable[[], object]) -> None:
+        """A loop begins another pass: where what it polled decided that, others get their turn.
 
-        A program that reads the same again waits for another one, so the others get their turn.
+        ``state`` is what ``Poll`` says.
         """
-        place, read = addresses.tobytes(), values.tobytes()
-        if self.polled.get(place) == read:
-            self.baton.suspend(waiting_for=int(addresses.reshape(-1)[0]))
-            return
-        if len(self.polled) >= MOST_POLLED:
-            self.polled.clear()
-        self.polled[place] = read
-        self.baton.progressed()
+        if self.polls != self._seen and self.decided:
+            self._seen, self.decided = self.polls, False
+            pages, self._pages = frozenset(self._pages), set()
+            self.baton.suspend(Poll(self._address, pages, state))
+
+    def _poll(self, active: Addresses) -> None:
+        self.polls += 1
+        self._address = int(active[0])
+        if active.size == 1:
+            self._pages.add(self._address // PAGE)
+        else:
+            self._pages.update((np.unique(active // np.uint64(PAGE))).tolist())
 
     def run(self, region: Any, args: Sequence[Any]) -> tuple[Any, ...]:
         """Run eager mode's callable on arrays; returns a tuple of arrays."""

@@ -61,6 +61,11 @@ class _Intervals:
         index = bisect.bisect_right(self._lows, low) - 1
         return index >= 0 and high <= self._highs[index]
 
+    def meets(self, low: int, high: int) -> bool:
+        """Whether an interval has a byte of [low, high)."""
+        index = bisect.bisect_left(self._lows, high) - 1
+        return index >= 0 and self._highs[index] > low
+
     def contains(self, addresses: Addresses, size: int) -> NDArray[np.bool_]:
         """For each address, whether the ``size`` bytes there lie in one interval."""
         if not self._lows:
@@ -86,13 +91,14 @@ class _Mappings:
         """Those of ``pages`` that can't be accessed so (``"r"`` or ``"w"``)."""
         proven = self._proven[access]
         missing = pages - proven
-        if missing and (mapped := self._read(access)) is not None:
+        if missing and (mapped := self.read(access)) is not None:
             missing = {page for page in missing if not mapped.covers(*_page_bounds(page))}
             proven |= pages - missing
             return missing
         return set()
 
-    def _read(self, access: str) -> _Intervals | None:
+    def read(self, access: str) -> _Intervals | None:
+        """The memory whose permissions have that letter; None where nobody tells."""
         if not sys.platform.startswith("linux"):
             return None
         try:
@@ -107,6 +113,12 @@ class _Mappings:
             if access in field[1]
         ]
         return _Intervals((low, high) for low, high in bounds)
+
+
+def shared_pages(pages: Iterable[int]) -> bool:
+    """Whether another process may write one of these pages, as Linux tells; False elsewhere."""
+    shared = _Mappings().read("s")
+    return shared is not None and any(shared.meets(*_page_bounds(page)) for page in pages)
 
 
 def _page_bounds(page: int) -> tuple[int, int]:

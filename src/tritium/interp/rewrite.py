@@ -260,12 +260,21 @@ class _Rewriter(ast.NodeTransformer):
         return self._branch(node)
 
     def visit_While(self, node: ast.While) -> ast.AST:
-        return self._branch(node)
+        if not isinstance(node.test, ast.Constant):
+            return self._branch(node, "again")
+        # There is no test whose evaluation could tell of another pass: the body begins with that.
+        start = _begin(node.body[0])
+        told = self._call("again", ast.Constant(True), start=node.test, at=node.test)
+        for each in ast.walk(told):
+            ast.copy_location(each, start)
+        self._branch(node)
+        node.body.insert(0, ast.copy_location(ast.Expr(told), start))
+        return node
 
-    def _branch(self, node: ast.If | ast.While) -> ast.AST:
+    def _branch(self, node: ast.If | ast.While, decision: str = "truth") -> ast.AST:
         # Python compiles known conditions away.
         if not isinstance(node.test, ast.Constant):
-            node.test = self._wrapped("truth", node.test)
+            node.test = self._wrapped(decision, node.test)
         node.body = self.statements(node.body)
         node.orelse = self.statements(node.orelse)
         return node
@@ -381,6 +390,15 @@ def _at(node: Node, *places: ast.AST) -> Node:
             return node
     made.lineno = made.end_lineno = made.col_offset = made.end_col_offset = NOWHERE
     return node
+
+
+def _begin(statement: ast.stmt) -> ast.AST:
+    """The part of a statement that is computed first; the statement itself without one."""
+    for name in ("test", "value", "iter", "subject", "exc"):
+        part = getattr(statement, name, None)
+        if isinstance(part, ast.expr):
+            return _first(part)
+    return statement
 
 
 def _first(node: ast.expr) -> ast.expr:

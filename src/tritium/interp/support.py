@@ -8,6 +8,7 @@ dictionaries, ...) keeps Python's meaning.
 from __future__ import annotations
 
 import builtins
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ from tritium.ops.tile import Tile
 from tritium.ops.tuples import TileTuple, several
 
 __all__ = [
+    "again",
     "assigned",
     "builtin",
     "chain",
@@ -64,8 +66,18 @@ def declared(value: Any) -> Any:
 
 
 def truth(value: Any) -> Any:
-    """What ``if`` and ``while`` decide by: of a tile its only element, else Python's own."""
+    """What ``if`` decides by: of a tile its only element, else Python's own."""
     return python.condition(value, "if") if isinstance(value, Tile) else value
+
+
+def again(value: Any) -> bool:
+    """What ``while`` decides by; where that is another pass, other programs may run first."""
+    holds = bool(truth(value))
+    if holds:
+        tracer = active()
+        if tracer is not None:
+            tracer.again(sys._getframe(1))
+    return holds
 
 
 def negate(value: Any) -> Any:

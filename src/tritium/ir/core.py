@@ -72,17 +72,19 @@ class Value:
 class ConcreteValue(Value):
     """A value that is known: eager mode's. ``data`` is a NumPy array of the storage dtype.
 
-    ``fixed`` marks a scalar that is made of constants alone, so the compiler knows it as well.
+    ``fixed`` marks a scalar that is made of constants alone, so the compiler knows it as well;
+    ``polled`` what is made of what was polled, read from memory that another program may change.
 
     Nothing rewrites eager operations, so their uses are not recorded and can be freed.
     """
 
-    __slots__ = ("data", "fixed")
+    __slots__ = ("data", "fixed", "polled")
 
     def __init__(self, type: Type, data: Any, name: str = "") -> None:
         super().__init__(type, None, name)
         self.data = data
         self.fixed = False
+        self.polled = False
 
     def add_use(self, user: Op, index: int) -> None:
         """Not recorded."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
@@ -52,6 +53,9 @@ class Tracer(Protocol):
     def decides(self, value: Value) -> None:
         """Note that a known value is asked for: what the program does next may depend on it."""
 
+    def again(self, frame: FrameType) -> None:
+        """Note that a ``while`` loop of kernel code that runs as Python begins another pass."""
+
     def tells(self, verb: str) -> None:
         """Note that Python itself is about to print or to assert."""
 
@@ -79,6 +83,12 @@ class Machine(Protocol):
 
     def print(self, text: str) -> None:
         """Print whole lines."""
+
+    def again(self, loop: Op, execution: object, carried: tuple[Any, ...]) -> None:
+        """A run-time ``while`` loop begins another pass, with these values.
+
+        ``execution`` is another object each time that the loop is begun.
+        """
 
     def made_pointers(self) -> None:
         """Note that pointers are made of integers."""

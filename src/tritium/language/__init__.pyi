@@ -511,7 +511,8 @@ def atomic_poll(
     """Read one element again and again until it is ``expected_value``; gives True.
 
     Meanwhile other programs run. ``sem`` and ``scope`` as of ``atomic_load``. Programs have no
-    clock, so ``timeout_ns`` must be None: where nothing can ever change, the launch fails.
+    clock, so ``timeout_ns`` must be None. Where nothing can ever change, eager mode ends the launch
+    (E0702), and compiled code waits until Ctrl-C.
     """
 
 def atomic_store(

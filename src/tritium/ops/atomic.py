@@ -1,8 +1,11 @@
 """Atomic operations: reads, changes and writes of memory that no other program can divide.
 
-Before one is carried out, what stands before it in the program has taken effect, reads and writes
-alike; what stands after it has not begun. That holds for every ``sem``. A tile's lanes are carried
-out one after the other, in row-major order: lanes that share an address see each other's results.
+Each keeps its place in the program, whatever its ``sem``: code has the loads and stores that stand
+before it before, those after it behind, and these see what it did. When other programs see this is
+for ``sem`` to say: who reads by "acquire" what another one has written by "release" sees all that stood
+before that write; "acq_rel" is both; "relaxed" says nothing of other places in memory. A tile's
+lanes are carried out one after the other, in row-major order: lanes that share an address see each
+other's results.
 """
 
 from __future__ import annotations

@@ -134,7 +134,8 @@ class While(Op):
         return types
 
     def evaluate(self, machine: Any, init: tuple[Any, ...]) -> tuple[Any, ...]:
-        carried = init
+        carried, execution = init, object()
         while machine.run(self.condition, carried)[0]:
+            machine.again(self, execution, carried)
             carried = machine.run(self.body, carried)
         return carried
