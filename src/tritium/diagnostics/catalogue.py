@@ -77,7 +77,12 @@ def _names() -> None:
         "{name}() takes {most} positional arguments, got {got}",
         "{signature}",
     )
-    define("E0115", Kind.TYPE, "{name}() got two values for the argument {keyword!r}")
+    define(
+        "E0115",
+        Kind.TYPE,
+        "{name}() got two values for the argument {keyword!r}",
+        "leave one of them out",
+    )
     define(
         "E0116",
         Kind.COMPILE,
@@ -92,7 +97,12 @@ def _names() -> None:
         "define it in a file, a notebook cell, or register its text with linecache",
     )
     define("E0119", Kind.ASSERTION, "static assertion failed{detail}")
-    define("E0120", Kind.VALUE, "{name} is a tl.constexpr already and can't be assigned again")
+    define(
+        "E0120",
+        Kind.VALUE,
+        "{name} is a tl.constexpr already and can't be assigned again",
+        "use a variable of another name",
+    )
     define("E0121", Kind.UNSUPPORTED, "{name} is not supported yet", "{hint}")
 
 
@@ -118,7 +128,12 @@ def _operations() -> None:
         "declare it as {name}: tl.constexpr",
     )
     define("E0206", Kind.VALUE, "{op}: {text}", "{hint}")
-    define("E0207", Kind.VALUE, "{op}: axis {axis} is out of range for the shape {shape}")
+    define(
+        "E0207",
+        Kind.VALUE,
+        "{op}: axis {axis} is out of range for the shape {shape}",
+        "axes count from 0, or back from -1",
+    )
     define(
         "E0208",
         Kind.VALUE,
@@ -171,8 +186,18 @@ def _control() -> None:
         "return inside a run-time loop is not part of the kernel language",
         "use a condition that ends the loop, and return after it",
     )
-    define("E0405", Kind.TYPE, "loop bounds must be integers, got {got}")
-    define("E0406", Kind.TYPE, "the returned types differ: {left} and {right}")
+    define(
+        "E0405",
+        Kind.TYPE,
+        "loop bounds must be integers, got {got}",
+        "convert them: x.to(tl.int32)",
+    )
+    define(
+        "E0406",
+        Kind.TYPE,
+        "the returned types differ: {left} and {right}",
+        "let every return give values of the same types",
+    )
 
 
 def _launch() -> None:
@@ -270,7 +295,12 @@ def _memory() -> None:
         "extents must be equal or 1",
     )
     define("E0604", Kind.VALUE, "{op}: other is given without a mask", "add mask=")
-    define("E0605", Kind.TYPE, "{op}: {got} is a pointer to const and can't be written through")
+    define(
+        "E0605",
+        Kind.TYPE,
+        "{op}: {got} is a pointer to const and can't be written through",
+        "leave tl.const out of the parameter's annotation",
+    )
     define("E0606", Kind.VALUE, "{op}: unknown {name} {value!r}", "allowed: {allowed}")
     define(
         "E0607",

@@ -65,7 +65,7 @@ class Calls(Expressions, Base):
         if isinstance(callee, constexpr) and isinstance(unwrap(callee), FunctionType):
             return wrap(unwrap(callee)(*arguments.values, **arguments.keyword_values))
         if getattr(callee, "is_surface", False) is True or _is_builtin_rule(callee):
-            return self._surface(callee, arguments)
+            return self._surface(node, callee, arguments)
         if isinstance(callee, type):
             return self._construct(node, callee, arguments)
         if _runs_on_constants(callee):
@@ -78,8 +78,11 @@ class Calls(Expressions, Base):
         with self.pointing(nodes_of(bound) if in_library(function.__module__) else {}):
             return self.tracer.inline(function, bound)
 
-    def _surface(self, function: Callable[..., Any], arguments: Arguments) -> Any:
-        bound = arguments.bind(function.__name__, signature_of(function))
+    def _surface(self, node: ast.Call, function: Callable[..., Any], arguments: Arguments) -> Any:
+        of_python = _is_builtin_rule(function) or isinstance(function, type)
+        written = ast.unparse(node.func).rpartition(".")[2]
+        name = written if of_python else function.__name__
+        bound = arguments.bind(name, signature_of(function))
         with self.pointing(nodes_of(bound)):
             return wrap(function(*arguments.values, **arguments.keyword_values))
 

@@ -381,7 +381,7 @@ def associative_scan(
     """
 
 def assume(cond: Any) -> None:
-    """A promise that the scalar int1 ``cond`` is true. Raises E0403 for anything else.
+    """A promise that the scalar int1 ``cond`` is true. Raises E0204 for anything else.
 
     Used where it says something of one value: that it is a multiple of a constant
     (``n % 16 == 0``), or how it compares with one; and of what is combined by ``&``.
@@ -757,8 +757,8 @@ def full(shape: Any, value: Any, dtype: Any) -> tensor:
 
     ``value`` is a number, of a kind that ``dtype`` takes (an integer wraps, a float must be whole
     for an integer type), or a tile of one element, which is cast. Raises E0203 for a number of
-    another kind, E0204 for a shape or type that is none, E0205 where they aren't known at compile
-    time.
+    another kind, E0206 for a tile of several elements, E0204 for a shape or type that is none,
+    E0205 where they aren't known at compile time.
     """
 
 def gather(src: Any, index: Any, axis: Any) -> tensor:
@@ -951,7 +951,8 @@ def multiple_of(input: Any, values: Any) -> Any:
 
     One integer for each axis, or one for a scalar. Runs are those of ``max_contiguous`` or
     ``max_constancy``, or such as are known. A promise changes no result where it holds; on a GPU
-    one that doesn't hold may make accesses go wrong. Raises E0206 for another number of values.
+    one that doesn't hold may make accesses go wrong. Raises E0206 for another number of values and
+    for values under 1.
     """
 
 def num_programs(axis: Any) -> tensor:

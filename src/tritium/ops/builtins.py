@@ -127,9 +127,9 @@ def maximum(*args: Any, propagate_nan: Any = None) -> Any:
     return _extreme("max", max, args, propagate_nan)
 
 
-def device_print(*args: Any, **kwargs: Any) -> None:
+def device_print(prefix: Any, *args: Any, hex: Any = False) -> None:
     """``print``: ``tl.device_print``."""
-    SURFACE["device_print"](*args, **kwargs)
+    SURFACE["device_print"](prefix, *args, hex=hex)
 
 
 _IN_KERNEL: dict[Any, Any] = {

@@ -16,7 +16,7 @@ from tritium.ir.types import MAX_TILE_NUMEL, TileType
 from . import samples
 from .codecs import encode
 from .constexpr import unwrap
-from .emit import METHODS, emit_tile, surface
+from .emit import emit_tile, surface
 from .spec import Case, Reject, given
 from .tile import Tile
 from .tuples import elements
@@ -300,17 +300,18 @@ def full(shape: Any, value: Any, dtype: Any) -> Tile:
 
     ``value`` is a number, of a kind that ``dtype`` takes (an integer wraps, a float must be whole
     for an integer type), or a tile of one element, which is cast. Raises E0203 for a number of
-    another kind, E0204 for a shape or type that is none, E0205 where they aren't known at compile
-    time.
+    another kind, E0206 for a tile of several elements, E0204 for a shape or type that is none,
+    E0205 where they aren't known at compile time.
     """
     # These modules build on this one.
     from .cast import cast, dtype_argument
     from .constants import number
+    from .shape import only_element
 
     extents = static_shape("full", shape)
     kind = dtype_argument("full", dtype)
     if isinstance(unwrap(value), Tile):
-        scalar = cast(METHODS["item"](unwrap(value)), kind)
+        scalar = cast(only_element(unwrap(value), "full", "value"), kind)
     else:
         scalar = _filled(number(value), value, kind)
     return emit_tile(Splat, x=scalar, shape=extents) if extents else scalar

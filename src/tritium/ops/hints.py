@@ -80,7 +80,11 @@ class Assume(Op):
 
     def infer(self) -> None:
         if self.condition.type is not int1:
-            raise error("E0403", got=self.condition.type)
+            expected, got = "an int1 scalar", self.condition.type
+            hint = "compare: x != 0; of a tile, reduce it"
+            raise error(
+                "E0204", op="assume", expected=expected, got=got, hint=hint, argument="cond"
+            )
 
     def evaluate(self, machine: Any, condition: Any) -> None:
         return None
@@ -94,8 +98,8 @@ class Assume(Op):
     @classmethod
     def rejects(cls) -> Iterator[Reject]:
         """Numbers and tiles."""
-        yield Reject("an integer", "E0403", lambda: assume(given(int32)), "cond")
-        yield Reject("a tile", "E0403", lambda: assume(given(int1, 4)), "cond")
+        yield Reject("an integer", "E0204", lambda: assume(given(int32)), "cond")
+        yield Reject("a tile", "E0204", lambda: assume(given(int1, 4)), "cond")
 
 
 def _promise(name: str, attribute: str, input: Any, values: Any) -> Any:
@@ -113,6 +117,10 @@ def _promise(name: str, attribute: str, input: Any, values: Any) -> Any:
             hint="give one value for each axis",
             argument="values",
         )
+    if any(number < 1 for number in numbers):
+        text = f"{min(numbers)} elements make no run"
+        hint = "promise 1 or more"
+        raise error("E0206", op=name, text=text, hint=hint, argument="values")
     if not numbers or not (tile.type.is_ptr() or tile.dtype.is_int()) or tile.dtype is int1:
         return input
     inner = tile.value.defining_op
@@ -131,7 +139,8 @@ def multiple_of(input: Any, values: Any) -> Any:
 
     One integer for each axis, or one for a scalar. Runs are those of ``max_contiguous`` or
     ``max_constancy``, or such as are known. A promise changes no result where it holds; on a GPU
-    one that doesn't hold may make accesses go wrong. Raises E0206 for another number of values.
+    one that doesn't hold may make accesses go wrong. Raises E0206 for another number of values and
+    for values under 1.
     """
     return _promise("multiple_of", "multiple", input, values)
 
@@ -158,15 +167,12 @@ def max_constancy(input: Any, values: Any) -> Any:
 
 @surface
 def assume(cond: Any) -> None:
-    """A promise that the scalar int1 ``cond`` is true. Raises E0403 for anything else.
+    """A promise that the scalar int1 ``cond`` is true. Raises E0204 for anything else.
 
     Used where it says something of one value: that it is a multiple of a constant
     (``n % 16 == 0``), or how it compares with one; and of what is combined by ``&``.
     """
-    known = to_tile(cond, "assume", "cond")
-    if known.type is not int1:
-        raise error("E0403", got=known.type, argument="cond")
-    emit(Assume, condition=known)
+    emit(Assume, condition=to_tile(cond, "assume", "cond"))
 
 
 @surface

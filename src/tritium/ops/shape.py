@@ -446,7 +446,16 @@ def ravel(x: Any, can_reorder: Any = False) -> Tile:
 @surface(name="", method="item")
 def item(input: Any) -> Tile:
     """The only element of ``input``, as a scalar. Raises E0206 where there are more."""
-    return _reshape(to_tile(input, "item", "input"), ())
+    return only_element(to_tile(input, "item", "input"), "item", "input")
+
+
+def only_element(tile: Tile, name: str, argument: str) -> Tile:
+    """The element of ``tile`` as a scalar. Raises E0206 about ``argument`` where it has more."""
+    if math.prod(tile.type.shape) != 1:
+        text = f"{tile.type} has more than one element"
+        hint = "reduce it first, or read one: x[i]"
+        raise error("E0206", op=name, text=text, hint=hint, argument=argument)
+    return _reshape(tile, ())
 
 
 @surface(method=True)

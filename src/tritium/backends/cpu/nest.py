@@ -113,7 +113,8 @@ class SubnestWriter:
         self.extent = first.space[first.lane]
         number = parent.group.block
         block = [row[number] for row in rows] if number is not None and len(rows) > 1 else None
-        self.points = Points(self.kernel, builders, parent.row_values, self.extent, block)
+        kept = {sink.value for sink in sinks if sink.value is not None}
+        self.points = Points(self.kernel, builders, parent.row_values, self.extent, block, kept)
         self.width = min(self.kernel.width, self.extent)
         self.reducers: dict[Sink, Reducer] = {}
 

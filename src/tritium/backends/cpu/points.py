@@ -13,7 +13,7 @@ The conditions of an assumption are collected in ``Assumptions`` for the loop's 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -70,8 +70,11 @@ class Points:
         row_values: dict[Value, tuple[Point, V]],
         extent: int,
         block: Sequence[Index] | None = None,
+        kept: Collection[Value] = (),
     ) -> None:
         self.kernel = kernel
+        self.kept = kept
+        """Values that this subnest stores: until it has, none of their elements can be read."""
         self.block = block
         """The rows of a block that is transposed in registers."""
         self.transposed: dict[Any, list[V]] = {}
@@ -208,6 +211,8 @@ class Points:
         Positions that an operation reads as a whole are stored for it alone: elsewhere they are
         computed, since accesses are planned by their strides.
         """
+        if value in self.kept:
+            return None
         kernel = self.kernel
         buffer = kernel.buffers.get(value)
         if buffer is None or not is_generator(value, kernel.generators):
