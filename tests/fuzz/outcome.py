@@ -37,12 +37,13 @@ RUN_LIMIT = 4.0
 
 AT_RUN_TIME = {"E0514", "E0608", "E0702", "E0703"}
 """Codes of what only running shows."""
-ALL_PATHS = {"E0103", "E0116", "E0401", "E0402", "E0404", "E0406"}
+ALL_PATHS = {"E0103", "E0116", "E0120", "E0401", "E0402", "E0404", "E0406"}
 """Codes of what is wrong with the paths through a kernel, of which eager mode sees one."""
 PYTHON = {"E0101", "E0102", "E0110", "E0111"}
 """Codes of Python that kernels don't have, which eager mode lets pass: it runs as Python."""
 PYTHON_TEXTS = (
     *(" in can't combine", ": the condition is ", "annotate a compile-time value"),
+    *("int() needs a compile-time value", "float() needs a compile-time value"),
     *("device_print can't take", "device_print needs a constant string"),
 )
 """Of other codes, what messages about such Python say."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from tests.backends.three_way import agree
@@ -67,6 +69,19 @@ def product(a, b):
     return a * b
 
 
+def by_lines(x: np.ndarray, starts: np.ndarray, axis: int) -> np.ndarray:
+    """Sums along an axis that begin anew at each start, in fp32; -x before the first start."""
+    made = np.empty_like(x)
+    lines, marks, outs = (np.moveaxis(each, axis, -1) for each in (x, starts, made))
+    for line in np.ndindex(*lines.shape[:-1]):
+        total, started = np.float32(0), False
+        for place, (each, start) in enumerate(zip(lines[line], marks[line])):
+            total = each if start or place == 0 else np.float32(total + each)
+            started = started or bool(start)
+            outs[line][place] = total if started else -each
+    return made
+
+
 @jit
 def scans(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, axis: tl.constexpr, back: tl.constexpr):
     at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
@@ -89,6 +104,19 @@ def test_every_executor_scans_alike(shape: tuple[int, int], axis: int, back: boo
     out = np.zeros((3, *shape), np.float32)
     given = {"x_ptr": x, "out_ptr": out, "axis": axis, "back": back}
     got, _ = agree(scans, **given, M=shape[0], N=shape[1])
+    sums, segment_sums, products = got["out_ptr"]
     exact = x.astype(np.float64)
-    exact = np.flip(np.cumsum(np.flip(exact, axis), axis), axis) if back else exact.cumsum(axis)
-    np.testing.assert_allclose(got["out_ptr"][0], exact, rtol=1e-4, atol=1e-4)
+    along = functools.partial(np.flip, axis=axis) if back else np.asarray
+    np.testing.assert_allclose(sums, along(along(exact).cumsum(axis)), rtol=1e-4, atol=1e-4)
+    starts = np.arange(x.size).reshape(shape) % 3 == 0
+    wanted = along(by_lines(along(x), along(starts), axis))
+    np.testing.assert_array_equal(segment_sums, wanted)
+    # Exclusive: what stands before an element, and the given value where nothing does.
+    factors = np.moveaxis(along(exact), axis, 0)
+    first = np.full((1, *factors.shape[1:]), exact.sum())
+    before = np.concatenate([first, np.cumprod(factors, 0)[:-1]])
+    last = along(np.moveaxis(before, 0, axis))
+    for _ in range(2):
+        last = (last / 2).cumsum(axis) - last / 2
+    scale = np.abs(last).max() + np.abs(before).max()
+    np.testing.assert_allclose(products, last, rtol=1e-4, atol=2e-5 * scale)

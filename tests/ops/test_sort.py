@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from tests.backends.three_way import agree
@@ -64,6 +66,22 @@ def test_a_merge_of_a_bitonic_sequence() -> None:
         same(tl.bitonic_merge(tile(x), descending=True), np.sort(x)[::-1])
 
 
+def places_in_order(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    """Which element stands at each place: by Python's stable sort of numbers, NaN and signed zeros.
+
+    NaN is the largest, -0.0 is less than +0.0; equal elements keep their order both ways.
+    """
+
+    def line(elements: np.ndarray) -> list[int]:
+        numbers = [(math.isnan(each), each, math.copysign(1.0, each)) for each in elements.tolist()]
+        keys = [(1,) if number[0] else (0, *number[1:]) for number in numbers]
+        rank = {key: place for place, key in enumerate(sorted(set(keys)))}
+        sign = -1 if descending else 1
+        return sorted(range(len(keys)), key=lambda place: sign * rank[keys[place]])
+
+    return np.apply_along_axis(line, axis, x)
+
+
 @jit
 def sorts(x_ptr, out_ptr, place_ptr, M: tl.constexpr, N: tl.constexpr, axis: tl.constexpr):
     at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
@@ -93,4 +111,19 @@ def test_every_executor_sorts_alike(dtype: type, shape: tuple[int, int], axis: i
     out, place = np.zeros((4, *shape), dtype), np.zeros((2, *shape), np.int32)
     given = {"x_ptr": x, "out_ptr": out, "place_ptr": place, "axis": axis}
     got, _ = agree(sorts, **given, M=shape[0], N=shape[1])
-    np.testing.assert_array_equal(got["out_ptr"][0], np.sort(x, axis))
+    sorted_x, largest, lower, most = got["out_ptr"]
+    upwards, downwards = (places_in_order(x, axis, down) for down in (False, True))
+    ordered = np.take_along_axis(x, upwards, axis)
+    np.testing.assert_array_equal(sorted_x, ordered)
+    np.testing.assert_array_equal(sorted_x, np.sort(x, axis))
+    one = np.array(1, dtype)
+    np.testing.assert_array_equal(largest, np.take_along_axis(x, downwards, axis) + one)
+    at = np.arange(x.size).reshape(shape)
+    np.testing.assert_array_equal(got["place_ptr"][0], np.take_along_axis(at, downwards, axis))
+    np.testing.assert_array_equal(lower, ordered - one)
+    if axis == 1:
+        kept = (shape[1] + 2) // 3
+        first = places_in_order(ordered - one, axis, True)[:, :kept]
+        np.testing.assert_array_equal(got["place_ptr"][1][:, :kept], first)
+        wanted = np.take_along_axis(ordered - one, first, 1)
+        np.testing.assert_array_equal(most[:, :kept], wanted)

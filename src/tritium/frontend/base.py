@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from tritium import knobs
 from tritium.diagnostics import CATALOGUE, InternalError, Loc, TritiumError, error, frames
 from tritium.ops.callable import DeviceFunction
-from tritium.ops.python import assigned, describe, is_known
+from tritium.ops.create import folded
+from tritium.ops.python import assigned, describe, is_known, wrap
 from tritium.ops.source import FunctionSource
 from tritium.ops.tile import Tile
 from tritium.ops.tuples import TileTuple
@@ -183,7 +184,10 @@ class Base:
             if isinstance(target, ast.Name):
                 before = self.frame.scope.get(target.id)
                 known = before is not None and before.declared and not before.is_set
-                kept = value if known else assigned(value, target.id)
+                if known and not is_known(wrap(folded(value))):
+                    op, name = f"{target.id}: tl.constexpr", "the value"
+                    raise error("E0205", op=op, name=name, got=describe(value))
+                kept = wrap(folded(value)) if known else assigned(value, target.id)
                 self.bind(target.id, kept, declared=known)
             elif isinstance(target, (ast.Tuple, ast.List)):
                 self._unpack(target, value)

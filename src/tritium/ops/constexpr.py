@@ -6,6 +6,8 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tritium.diagnostics import error
+
 
 def unwrap(value: Any) -> Any:
     """The Python value inside a ``constexpr``; anything else as it is."""
@@ -14,16 +16,31 @@ def unwrap(value: Any) -> Any:
     return value
 
 
+def _known(tile: Any) -> Any:
+    # That module builds on this one.
+    from .create import folded
+
+    value = folded(tile)
+    if getattr(value, "is_tile", False):
+        op, name = "tl.constexpr", "value"
+        raise error("E0205", op=op, name=name, got=tile.type, argument=name)
+    return unwrap(value)
+
+
 class constexpr:
     """A compile-time constant. Operators compute at once, as Python would.
 
-    ``-7 // 2`` is therefore -4 here and -3 on run-time tiles, which divide as C does.
+    ``-7 // 2`` is therefore -4 here and -3 on run-time tiles, which divide as C does. Raises E0205
+    for a tile that isn't known.
     """
 
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        self.value = unwrap(value)
+        held = unwrap(value)
+        if getattr(held, "is_tile", False):
+            held = _known(held)
+        self.value = held
 
     @property
     def type(self) -> Any:
