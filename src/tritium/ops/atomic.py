@@ -2,10 +2,10 @@
 
 Each keeps its place in the program, whatever its ``sem``: code has the loads and stores that stand
 before it before, those after it behind, and these see what it did. When other programs see this is
-for ``sem`` to say: who reads by "acquire" what another one has written by "release" sees all that stood
-before that write; "acq_rel" is both; "relaxed" says nothing of other places in memory. A tile's
-lanes are carried out one after the other, in row-major order: lanes that share an address see each
-other's results.
+for ``sem`` to say: who reads by "acquire" what another one has written by "release" sees all that
+stood before that write; "acq_rel" is both; "relaxed" says nothing of other places in memory. A
+tile's lanes are carried out one after the other, in row-major order: lanes that share an address
+see each other's results.
 """
 
 from __future__ import annotations
