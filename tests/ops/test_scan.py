@@ -120,3 +120,24 @@ def test_every_executor_scans_alike(shape: tuple[int, int], axis: int, back: boo
         last = (last / 2).cumsum(axis) - last / 2
     scale = np.abs(last).max() + np.abs(before).max()
     np.testing.assert_allclose(products, last, rtol=1e-4, atol=2e-5 * scale)
+
+
+@jit
+def element_of_the_sum(a, b):
+    tl.static_assert(len(a.shape) == 0 and b.numel == 1)
+    return (a + b)[0]
+
+
+@jit
+def scalars(x_ptr, out_ptr):
+    at = tl.arange(0, 3)[:, None] * 4 + tl.arange(0, 4)[None, :]
+    x = tl.load(x_ptr + at)
+    tl.store(out_ptr + at, tl.associative_scan(x, 1, element_of_the_sum))
+    tl.store(out_ptr + 12 + tl.arange(0, 4), tl.reduce(x, 0, element_of_the_sum))
+
+
+def test_functions_of_scalars_see_scalars_on_every_executor() -> None:
+    x = np.arange(12, dtype=np.int32).reshape(3, 4)
+    got, _ = agree(scalars, x_ptr=x, out_ptr=np.zeros(16, np.int32))
+    wanted = [*x.cumsum(1).ravel(), *x.sum(0)]
+    np.testing.assert_array_equal(got["out_ptr"], wanted)

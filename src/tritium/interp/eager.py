@@ -20,7 +20,6 @@ from tritium.diagnostics import InternalError, TritiumError, error
 from tritium.ir.core import ConcreteValue, Op, Value
 from tritium.ir.dtypes import Array, Type
 from tritium.ir.tracer import tracing
-from tritium.ir.types import shaped
 from tritium.ops.callable import DeviceFunction
 from tritium.ops.constants import to_tile
 from tritium.ops.constexpr import unwrap
@@ -44,6 +43,8 @@ class EagerTracer:
     eager = True
     quiet = False
     checks = True
+    over_lanes = False
+    """Whether operations on scalars are carried out for many elements at once."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -65,7 +66,7 @@ class EagerTracer:
         fixed = fixed and all(getattr(each, "fixed", False) for each in op.operands)
         polled = self.machine.polls != polls
         polled = polled or any(getattr(each, "polled", False) for each in op.operands)
-        for value, array in zip(results, conform_all(op, types, outcome)):
+        for value, array in zip(results, conform_all(op, types, outcome, self.over_lanes)):
             value.data = array
             value.fixed = fixed
             value.polled = polled
@@ -88,8 +89,7 @@ class EagerTracer:
 
         def run(*arrays: Array) -> tuple[Array, ...]:
             tiles = [
-                Tile(ConcreteValue(shaped(type.scalar, array.shape), array))
-                for type, array in zip(arg_types, arrays)
+                Tile(ConcreteValue(type.scalar, array)) for type, array in zip(arg_types, arrays)
             ]
             try:
                 with tracing(inner):
@@ -117,6 +117,8 @@ class EagerTracer:
 
 class _ScalarTracer(EagerTracer):
     """Evaluates the operations of a function of scalars, and refuses those that aren't for it."""
+
+    over_lanes = True
 
     def __init__(self, machine: Machine, rule: ScalarRule) -> None:
         super().__init__(machine)
