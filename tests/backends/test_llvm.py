@@ -8,6 +8,7 @@ import sys
 import threading
 import weakref
 
+import llvmlite
 import pytest
 
 from tritium.backends import features, llvm
@@ -141,6 +142,24 @@ def test_importing_needs_no_llvmlite() -> None:
 
 
 # ---- targets -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "version_version = '0.50.0'\nversion_full = 'de6d'\n",
+        '__version__ = version = "0.50.0"\n',
+        "def get_versions(default={}, verbose=False):\n    return {'version': '0.50.0'}\n",
+        "version_json = '''{\"version\":\"0.50.0\"}'''\n",
+    ],
+)
+def test_the_version_is_read_from_a_file(text: str) -> None:
+    assert llvm._version_in(text) == "0.50.0"
+    assert llvm._version_in("version_full = 'de6d'; subversion") == ""
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert llvm.installed() == llvmlite.__version__
 
 
 def test_the_host() -> None:

@@ -14,7 +14,7 @@ import click
 
 import tritium
 from tritium import knobs
-from tritium.backends.nvptx import ptxas
+from tritium.backends.nvptx import tools
 from tritium.backends.nvptx.target import gpu_target
 from tritium.diagnostics import TritiumError
 
@@ -93,7 +93,7 @@ def _gpu() -> Iterator[str]:
     except CudaFailure as problem:
         yield f"the NVIDIA driver fails: {problem}"
     yield assembly.found()
-    disassembler = ptxas.find("nvdisasm")
+    disassembler = tools.find("nvdisasm")
     yield f"nvdisasm at {disassembler}" if disassembler else "no nvdisasm: asm['sass'] needs one"
     torch = sys.modules.get("torch")
     if torch is not None:

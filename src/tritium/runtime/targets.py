@@ -74,7 +74,7 @@ class OnGpu:
     locations = True
 
     def __init__(self, kernel: str, device: str, arch: str | None) -> None:
-        from .cuda import devices, problems
+        from .cuda import devices
         from .cuda.library import CudaFailure, Unavailable
 
         self.device: Device | None = None
@@ -84,6 +84,9 @@ class OnGpu:
                 self.device = devices.get(int(device.partition(":")[2]))
                 found: Any = self.device.capability
             except Unavailable as problem:
+                # A warm start has none.
+                from .cuda import problems
+
                 raise problems.unavailable(kernel, device, problem) from None
             except CudaFailure as problem:
                 text, hint = str(problem), "see nvidia-smi"

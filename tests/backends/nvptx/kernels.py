@@ -8,7 +8,7 @@ import pytest
 
 import tritium.language as tl
 from tritium import passes
-from tritium.backends.nvptx import ptxas
+from tritium.backends.nvptx import tools
 from tritium.frontend import trace
 from tritium.frontend.specialize import ConstantSpec, PointerSpec, ScalarSpec, Spec
 from tritium.ir.core import Function
@@ -26,7 +26,7 @@ def number(dtype: DType = int32, divisible: bool = True) -> ScalarSpec:
 
 def ptxas_or_skip() -> str:
     """The assembler; skips the test where there is none."""
-    path = ptxas.find("ptxas")
+    path = tools.find("ptxas")
     if path is None:
         pytest.skip("ptxas is not installed")
     return path

@@ -8,7 +8,7 @@ import pytest
 from tests.backends.nvptx.test_reductions import covering
 from tests.backends.nvptx.tiles import TileKernel
 
-from tritium.backends.nvptx import ptxas
+from tritium.backends.nvptx import ptxas, tools
 from tritium.backends.nvptx.converts import convert
 from tritium.backends.nvptx.dots import dot
 from tritium.backends.nvptx.reductions import reduce
@@ -78,7 +78,7 @@ PARTS: dict[str, tuple[Callable[[], TileKernel], int]] = {
 @pytest.mark.parametrize("name", PARTS)
 def test_registers(name: str) -> None:
     """Bounds a little above what the present code takes."""
-    path = ptxas.find("ptxas")
+    path = tools.find("ptxas")
     if path is None:
         pytest.skip("there is no ptxas to count registers")
     make, most = PARTS[name]

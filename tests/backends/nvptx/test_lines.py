@@ -11,7 +11,7 @@ import pytest
 from tests.backends.nvptx.kernels import number, pointer, ptxas_or_skip, traced
 
 import tritium.language as tl
-from tritium.backends.nvptx import ptxas, sass
+from tritium.backends.nvptx import ptxas, sass, tools
 from tritium.backends.nvptx.compile import GpuKernel, compile_kernel
 from tritium.backends.nvptx.target import gpu_target
 from tritium.diagnostics import Loc
@@ -83,7 +83,7 @@ def test_machine_code_has_the_lines(compiled: GpuKernel, tmp_path: Path) -> None
     sections = dict(sass._sections(cubin))
     rows = {(row.file, row.line) for row in sass.lines(sections[".debug_line"])}
     assert rows >= {(__file__, line_of(text)) for text in WANTED}
-    path = ptxas.find("nvdisasm")
+    path = tools.find("nvdisasm")
     if path is None:
         pytest.skip("nvdisasm is not installed")
     file = tmp_path / "kernel.cubin"

@@ -13,7 +13,7 @@ from tests.backends.nvptx.kernels import number, pointer, traced
 from tests.backends.nvptx.kernels import ptxas_or_skip as assembler
 
 import tritium.language as tl
-from tritium.backends.nvptx import ptxas, sass
+from tritium.backends.nvptx import ptxas, sass, tools
 from tritium.backends.nvptx.compile import compile_kernel, write_module
 from tritium.backends.nvptx.target import gpu_target
 from tritium.ir.core import Function
@@ -161,7 +161,7 @@ def test_machine_code_has_it_and_predicates_for_masks(
     said: tuple[str, str], wanted: tuple[str, str]
 ) -> None:
     path = assembler()
-    if ptxas.find("nvdisasm") is None:
+    if tools.find("nvdisasm") is None:
         pytest.skip("nvdisasm is not installed")
     cubin = ptxas.assemble(path, compiled(traced_copy(*said)), "sm_90a").cubin
     found = re.findall(r"(@!?P\d )?((?:LDG|STG|BRA)\S*) ", sass.disassemble(cubin))

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tritium.backends.nvptx import ptxas, sass
+from tritium.backends.nvptx import ptxas, sass, tools
 from tritium.backends.nvptx.ptxas import AssemblerError, Usage
 
 PTX = """\
@@ -42,7 +42,7 @@ def many_registers(count: int) -> str:
     return PTX.replace("BODY", "\n".join(body))
 
 
-needs_ptxas = pytest.mark.skipif(ptxas.find("ptxas") is None, reason="there is no ptxas")
+needs_ptxas = pytest.mark.skipif(tools.find("ptxas") is None, reason="there is no ptxas")
 
 
 # ---- finding it ----------------------------------------------------------------------------------
@@ -60,25 +60,25 @@ def test_places_in_order(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
     for name in ("CUDA_HOME", "CUDA_PATH", "PATH"):
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site[1]"), str(tmp_path / "other")])
-    usual = ptxas.find("ptxas")
+    usual = tools.find("ptxas")
     assert usual in (None, "/usr/local/cuda/bin/ptxas")
     wheels = [
         program(tmp_path / site / "nvidia" / package / "bin" / "ptxas")
         for site, package in (("other", "cuda_nvcc"), ("site[1]", "cu13"))
     ]
-    assert ptxas.find("ptxas") in (usual, wheels[1])
+    assert tools.find("ptxas") in (usual, wheels[1])
     for name, below in (("CUDA_PATH", "bin"), ("CUDA_HOME", "bin"), ("PATH", ".")):
         path = program(tmp_path / name / below / "ptxas")
-        found = ptxas.find("ptxas")
+        found = tools.find("ptxas")
         assert found is not None
         assert os.path.samefile(found, path)
-    assert ptxas.find("nvdisasm") in (None, "/usr/local/cuda/bin/nvdisasm")
+    assert tools.find("nvdisasm") in (None, "/usr/local/cuda/bin/nvdisasm")
     named = program(tmp_path / "mine" / "assembler")
     monkeypatch.setenv("TRITON_PTXAS_PATH", named)
-    assert ptxas.find("ptxas") == named
+    assert tools.find("ptxas") == named
     # What is named counts alone.
     monkeypatch.setenv("TRITIUM_PTXAS_PATH", str(tmp_path / "absent"))
-    assert ptxas.find("ptxas") is None
+    assert tools.find("ptxas") is None
 
 
 @pytest.mark.skipif(os.name != "posix", reason="programs are scripts here")
@@ -88,23 +88,23 @@ def test_what_an_assembler_says_of_itself(tmp_path: pathlib.Path) -> None:
         "--version) echo 'Cuda compilation tools, release 12.8, V12.8.93';;\n"
         "*) echo \"Allowed values: 'compute_90','lto_90','sm_90','sm_90a','sm_100f'.\";;\nesac\n"
     )
-    found = ptxas.describe(program(tmp_path / "ptxas", said))
+    found = tools.describe(program(tmp_path / "ptxas", said))
     assert (found.release, found.ptx_version) == ("12.8.93", 87)
     assert found.arches == {"sm_90", "sm_90a", "sm_100f"}
     assert found.takes("sm_90a", 87)
     assert not found.takes("sm_90a", 88)
     assert not found.takes("sm_100a", 80)
     newest = said.replace("12.8, V12.8.93", "19.4, V19.4.1")
-    assert ptxas.describe(program(tmp_path / "newer", newest)).ptx_version >= 90
+    assert tools.describe(program(tmp_path / "newer", newest)).ptx_version >= 90
     with pytest.raises(ValueError, match="doesn't say its version"):
-        ptxas.describe(program(tmp_path / "other", "#!/bin/sh\necho hello\n"))
+        tools.describe(program(tmp_path / "other", "#!/bin/sh\necho hello\n"))
 
 
 @needs_ptxas
 def test_the_assembler_of_this_machine() -> None:
-    path = ptxas.find("ptxas")
+    path = tools.find("ptxas")
     assert path is not None
-    found = ptxas.describe(path)
+    found = tools.describe(path)
     assert found.ptx_version >= 78
     assert "sm_80" in found.arches
 
@@ -162,7 +162,7 @@ def test_the_place_is_that_of_the_last_location() -> None:
 @needs_ptxas
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_code_and_its_registers(arch: str) -> None:
-    path = ptxas.find("ptxas")
+    path = tools.find("ptxas")
     assert path is not None
     small = ptxas.assemble(path, many_registers(8), arch)
     large = ptxas.assemble(path, many_registers(100), arch)
@@ -175,7 +175,7 @@ def test_code_and_its_registers(arch: str) -> None:
 @needs_ptxas
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_the_line_at_which_registers_are_put_in_memory(arch: str) -> None:
-    path = ptxas.find("ptxas")
+    path = tools.find("ptxas")
     assert path is not None
     text = many_registers(100).replace(".reqntid 128, 1, 1", ".reqntid 128, 1, 1\n.maxnreg 32")
     made = ptxas.assemble(path, text, arch)
@@ -187,7 +187,7 @@ def test_the_line_at_which_registers_are_put_in_memory(arch: str) -> None:
 
 @needs_ptxas
 def test_options_and_refusals() -> None:
-    path = ptxas.find("ptxas")
+    path = tools.find("ptxas")
     assert path is not None
     limited = ptxas.assemble(path, many_registers(100), "sm_80", ["--maxrregcount=40"])
     assert limited.usage.registers <= 40 or limited.usage.spill_stores == 0
@@ -249,9 +249,9 @@ def test_an_assembler_that_ends_without_reading(tmp_path: pathlib.Path, waits: s
 
 
 @needs_ptxas
-@pytest.mark.skipif(ptxas.find("nvdisasm") is None, reason="there is no nvdisasm")
+@pytest.mark.skipif(tools.find("nvdisasm") is None, reason="there is no nvdisasm")
 def test_machine_code_as_text_agrees_with_the_lines() -> None:
-    path = ptxas.find("ptxas")
+    path = tools.find("ptxas")
     assert path is not None
     text = many_registers(100).replace(".reqntid 128, 1, 1", ".reqntid 128, 1, 1\n.maxnreg 32")
     made = ptxas.assemble(path, text, "sm_90a")

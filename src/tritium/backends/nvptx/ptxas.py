@@ -1,6 +1,6 @@
-"""The assembler of PTX: where it is, what it takes, running it, what it says of registers.
+"""Running the assembler of PTX, and what it says of registers.
 
-path = find("ptxas")
+path = tools.find("ptxas")
 made = assemble(path, ptx, "sm_90a")
 made.cubin, made.usage.registers, made.usage.spill_stores
 """
@@ -8,55 +8,23 @@ made.cubin, made.usage.registers, made.usage.spill_stores
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 import re
-import shutil
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from tritium import knobs
+from .tools import FLAGS
 
-# CUDA's release and the newest version of PTX that its assembler reads (PTX ISA, "Release Notes"),
-# both times ten.
-PTX_OF_RELEASE = (
-    (118, 78),
-    (120, 80),
-    (121, 81),
-    (122, 82),
-    (123, 83),
-    (124, 84),
-    (125, 85),
-    (127, 86),
-    (128, 87),
-    (129, 88),
-    (130, 90),
-    (131, 91),
-)
-_VERSION = re.compile(r"release (\d+)\.(\d+), V([\d.]+)")
 _BLOCKS = re.compile(r"^\.minnctapersm .*\n", re.MULTILINE)
 _PTX_LINE = re.compile(r", line (\d+); (?:error|fatal)\s*: (.*)")
 _SECONDS = 300.0
 """After which the assembler counts as hung."""
 _PAUSE = 1e-4
 """Seconds between two looks at whether it has come to reading its source."""
-FLAGS = ("-v", "-O3", "-lineinfo", "--fmad=false")
-"""Products and sums are fused by a pass of the tile IR, or not at all."""
-
-
-class Assembler(NamedTuple):
-    """An assembler: its release ("13.0.88"), the newest PTX it reads times ten, and its targets."""
-
-    path: str
-    release: str
-    ptx_version: int
-    arches: frozenset[str]
-
-    def takes(self, arch: str, ptx_version: int) -> bool:
-        """Whether it can assemble PTX of that version for an architecture."""
-        return arch in self.arches and ptx_version <= self.ptx_version
 
 
 class Usage(NamedTuple):
@@ -90,58 +58,6 @@ class AssemblerError(RuntimeError):
         self.place = place
 
 
-# ---- finding it ----------------------------------------------------------------------------------
-
-
-def find(tool: str) -> str | None:
-    """The path of ``ptxas`` or ``nvdisasm``, None where there is none.
-
-    What the knob of that name says counts alone.
-    """
-    chosen: str | None = getattr(knobs.nvidia, tool)
-    if chosen is not None:
-        return chosen if os.access(chosen, os.X_OK) else None
-    name = tool + (".exe" if os.name == "nt" else "")
-    return next((path for path in _places(name) if os.access(path, os.X_OK)), None)
-
-
-def _places(name: str) -> Iterator[str]:
-    on_path = shutil.which(name)
-    if on_path is not None:
-        yield on_path
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        if home := os.environ.get(variable):
-            yield os.path.join(home, "bin", name)
-    yield os.path.join("/usr/local/cuda/bin", name)
-    # Where the packages nvidia-cuda-nvcc of CUDA 13, and -cu12, put it.
-    for folder in sys.path:
-        yield from sorted(glob.glob(os.path.join(glob.escape(folder), "nvidia/cu*/bin", name)))
-
-
-def describe(path: str) -> Assembler:
-    """Ask an assembler what it is. Raises OSError or ValueError where it is none."""
-    said = _VERSION.search(_output(path, "--version"))
-    if said is None:
-        raise ValueError(f"{path} doesn't say its version")
-    number = 10 * int(said[1]) + int(said[2])
-    known = [ptx for release, ptx in PTX_OF_RELEASE if release <= number]
-    arches = re.findall(r"'(sm_\w+)'", _output(path, "--help"))
-    return Assembler(path, said[3], known[-1] if known else 0, frozenset(arches))
-
-
-def _output(path: str, flag: str) -> str:
-    # Not loaded by a warm start, which runs no assembler.
-    import subprocess
-
-    done = subprocess.run(
-        [path, flag], capture_output=True, text=True, timeout=_SECONDS, check=False
-    )
-    return done.stdout
-
-
-# ---- running it ----------------------------------------------------------------------------------
-
-
 def assemble(path: str, ptx: str, arch: str, options: Sequence[str] = ()) -> Assembly:
     """Machine code for an architecture. Raises ``AssemblerError``; OSError where it doesn't run."""
     with Assembling(path, arch, options) as assembling:
@@ -155,10 +71,6 @@ class Assembling:
     """
 
     def __init__(self, path: str, arch: str, options: Sequence[str] = ()) -> None:
-        # Not loaded by a warm start, which runs no assembler.
-        import subprocess
-        import tempfile
-
         self._again = path, arch, options
         self._limited = any("maxrregcount" in option for option in options)
         self._folder = tempfile.TemporaryDirectory(prefix="tritium-ptxas-")
@@ -207,8 +119,6 @@ class Assembling:
         return made
 
     def _finish(self, ptx: str) -> Assembly:
-        import subprocess
-
         if self._piped:
             self._feed(ptx.encode())
         try:

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from . import ptxas
+from . import tools
 
 _STORE_LOCAL = 0x387
 """STL: what a spilled register is written by."""
@@ -183,7 +183,7 @@ def disassemble(cubin: bytes) -> str:
     import subprocess
     import tempfile
 
-    path = ptxas.find("nvdisasm")
+    path = tools.find("nvdisasm")
     if path is None:
         raise FileNotFoundError("there is no nvdisasm to show machine code")
     with tempfile.TemporaryDirectory(prefix="tritium-sass-") as folder:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from tritium.backends import llvm
 
@@ -28,8 +28,7 @@ priorities of caches came with 7.4, sm_89's 8-bit floats with 8.1 (PTX ISA, "Rel
 driver of that version or later takes the code."""
 
 
-@dataclass(frozen=True)
-class GpuTarget:
+class GpuTarget(NamedTuple):
     """A GPU's instruction set: ``arch`` as ptxas names it, ``ptx_version`` ten times PTX's."""
 
     arch: str

@@ -7,18 +7,20 @@ import ctypes
 import functools
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tritium import knobs
-from tritium.backends.nvptx import ptxas
-from tritium.backends.nvptx.ptxas import Assembler, AssemblerError, Assembly
+from tritium.backends.nvptx import tools
+from tritium.backends.nvptx.tools import Assembler
 from tritium.diagnostics import error
 from tritium.runtime import cache
-from tritium.runtime.errors import PTXASError
 
 from . import devices, library
 from .devices import Device
 from .library import CudaFailure, Unavailable
+
+if TYPE_CHECKING:
+    from tritium.backends.nvptx.ptxas import Assembly
 
 # Numbers of CUjit_option and CUjitInputType.
 _INFO, _INFO_SIZE, _ERRORS, _ERRORS_SIZE = 3, 4, 5, 6
@@ -33,7 +35,7 @@ _ELF = b"\x7fELF"
 
 def assembler() -> Assembler | None:
     """The ptxas of this machine, None where there is none that runs."""
-    path = ptxas.find("ptxas")
+    path = tools.find("ptxas")
     if path is None:
         return None
     try:
@@ -51,14 +53,14 @@ def _assembler(path: str, identity: tuple[int, ...]) -> Assembler:
         is_program = stream.read(len(_ELF)) == _ELF
     if not is_program:
         # A script may run another one tomorrow.
-        return ptxas.describe(path)
+        return tools.describe(path)
     name = cache.key("ptxas", path, str(identity))
     kept = cache.load(name, cache.HOST_SUFFIX)
     if kept is not None:
         facts = kept.facts
         arches = frozenset(facts["arches"])
         return Assembler(path, facts["release"], facts["ptx_version"], arches)
-    found = ptxas.describe(path)
+    found = tools.describe(path)
     facts = {
         "entry": "ptxas",
         "release": found.release,
@@ -76,7 +78,7 @@ def key(arch: str, ptx_version: int) -> str:
     """What the machine code depends on beside PTX and options: who assembles it."""
     tool = assembler()
     if tool is not None and tool.takes(arch, ptx_version):
-        return f"ptxas {tool.release} {' '.join(ptxas.FLAGS)}"
+        return f"ptxas {tool.release} {' '.join(tools.FLAGS)}"
     try:
         return f"driver {devices.driver_version()}"
     except Unavailable:
@@ -93,6 +95,10 @@ def assembling(
     so that it is ready when the PTX is. ``options`` are further words for it. Raises
     ``PTXASError`` for PTX that is refused, E0519 where the driver is too old for it.
     """
+    # A warm start assembles nothing.
+    from tritium.backends.nvptx import ptxas
+    from tritium.runtime.errors import PTXASError
+
     tool = assembler()
     try:
         if tool is not None and tool.takes(arch, ptx_version):
@@ -100,7 +106,7 @@ def assembling(
                 yield started.finish
         else:
             yield lambda ptx: _by_driver(ptx, ptx_version, device, kernel)
-    except AssemblerError as problem:
+    except ptxas.AssemblerError as problem:
         place = "" if problem.place is None else f" at {problem.place[0]}:{problem.place[1]}"
         help = "the option ptx_options was given to it" if options else ""
         raise PTXASError(f"{kernel}{place}: {problem}", help=help) from problem
@@ -115,7 +121,7 @@ def _by_driver(ptx: str, ptx_version: int, device: Device | None, kernel: str) -
 
 def _refuse_old(device: Device, ptx_version: int, kernel: str) -> None:
     major, minor = devices.driver_version()
-    known = [ptx for release, ptx in ptxas.PTX_OF_RELEASE if release <= 10 * major + minor]
+    known = [ptx for release, ptx in tools.PTX_OF_RELEASE if release <= 10 * major + minor]
     if known and known[-1] >= ptx_version:
         return
     raise error(
@@ -133,6 +139,8 @@ def _refuse_old(device: Device, ptx_version: int, kernel: str) -> None:
 
 def link(device: Device, ptx: str) -> Assembly:
     """Have the driver assemble PTX for a device. Raises ``AssemblerError``."""
+    from tritium.backends.nvptx import ptxas
+
     cuda = device.cuda
     said, errors = (ctypes.create_string_buffer(_LOG_BYTES) for _ in range(2))
     options: dict[int, Any] = {
@@ -163,7 +171,7 @@ def link(device: Device, ptx: str) -> Assembly:
         finally:
             cuda.cuLinkDestroy(state)
     log = said.value.decode(errors="replace")
-    return Assembly(cubin, ptxas.usage(log), log)
+    return ptxas.Assembly(cubin, ptxas.usage(log), log)
 
 
 def found() -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tritium.backends import llvm
 from tritium.backends.host import layout
-from tritium.backends.nvptx import sass
 from tritium.diagnostics import Loc, error, warn
 from tritium.ir import function_text, parse_function
 from tritium.runtime import cache
@@ -17,7 +16,7 @@ from tritium.runtime.code import KernelCode, Version
 from tritium.runtime.options import Options
 from tritium.runtime.slots import packer
 
-from . import assembly, devices, library, modules, problems, recent
+from . import assembly, devices, library, modules, recent
 from .devices import LEGACY, Device
 from .library import CudaFailure
 from .modules import Loaded
@@ -35,24 +34,40 @@ _REGISTER = 4
 _CAPTURE_ELSEWHERE = 906
 
 
-class Code(NamedTuple):
+class Code:
     """What is kept of a compiled kernel; ``cubin`` is empty where nobody could assemble it.
 
     ``shared`` are bytes of a block's dynamic shared memory, ``spilled`` those of a thread that the
     registers in memory take; ``spill_place`` is the file and line where most of them are written.
+    A warm start makes this class: a named tuple of as many fields takes ten times as long to make.
     """
 
-    cubin: bytes
-    ptx: str
-    entry: str
-    num_warps: int
-    shared: int
-    alias_pairs: tuple[tuple[int, int], ...]
-    written: frozenset[int]
-    llvm_ir: str
-    registers: int
-    spilled: int
-    spill_place: tuple[str, int] | None
+    def __init__(
+        self,
+        *,
+        cubin: bytes,
+        ptx: str,
+        entry: str,
+        num_warps: int,
+        shared: int,
+        alias_pairs: tuple[tuple[int, int], ...],
+        written: frozenset[int],
+        llvm_ir: str,
+        registers: int,
+        spilled: int,
+        spill_place: tuple[str, int] | None,
+    ) -> None:
+        self.cubin = cubin
+        self.ptx = ptx
+        self.entry = entry
+        self.num_warps = num_warps
+        self.shared = shared
+        self.alias_pairs = alias_pairs
+        self.written = written
+        self.llvm_ir = llvm_ir
+        self.registers = registers
+        self.spilled = spilled
+        self.spill_place = spill_place
 
 
 class Resident(Version):
@@ -149,6 +164,8 @@ class CudaCode(KernelCode):
         return describe(self._after_passes(), self.target, kernel.num_warps, kernel.shared)
 
     def _sass(self) -> str:
+        from tritium.backends.nvptx import sass
+
         try:
             return sass.disassemble(self._cubin())
         except OSError as problem:
@@ -211,7 +228,7 @@ class CudaCode(KernelCode):
         """
         device = self._device()
         if library.is_forked():
-            raise problems.unavailable(self.name, str(device), library.forked())
+            raise self._problems.unavailable(self.name, str(device), library.forked())
         version = self.suited(values)
         assert isinstance(version, Resident)
         _refuse_grid(self.name, grid)
@@ -228,7 +245,7 @@ class CudaCode(KernelCode):
                 _wait_for_producers(device, handle, values)
                 self._start(version, grid, handle, parameters)
         except CudaFailure as problem:
-            raise problems.failed(self.name, device, problem) from None
+            raise self._problems.failed(self.name, device, problem) from None
 
     def _start(
         self, version: Resident, grid: tuple[int, int, int], stream: int, parameters: Any
@@ -241,12 +258,21 @@ class CudaCode(KernelCode):
                 loaded.function, *grid, threads, 1, 1, shared, stream, parameters, None
             )
             return
-        attribute = modules.LaunchAttribute(modules.COOPERATIVE)
+        from . import cooperative
+
+        attribute = cooperative.LaunchAttribute(cooperative.COOPERATIVE)
         attribute.value[0] = 1
-        config = modules.LaunchConfig(
+        config = cooperative.LaunchConfig(
             *grid, threads, 1, 1, shared, stream, ctypes.addressof(attribute), 1
         )
         device.cuda.cuLaunchKernelEx(ctypes.byref(config), loaded.function, parameters, None)
+
+    @property
+    def _problems(self) -> Any:
+        # A warm start has none.
+        from . import problems
+
+        return problems
 
     def _device(self) -> Device:
         if self.device is None:
@@ -297,7 +323,7 @@ class CudaCode(KernelCode):
         loaded = modules.load(self.device, kernel.cubin, kernel.entry, self.name, kernel.shared)
         threads = WARP_SIZE * kernel.num_warps
         if threads > loaded.most_threads:
-            raise problems.too_many_threads(threads, loaded.most_threads)
+            raise self._problems.too_many_threads(threads, loaded.most_threads)
         return loaded
 
     def _compile(self, disjoint: bool) -> Code:
@@ -330,7 +356,7 @@ class CudaCode(KernelCode):
             llvm_ir=made.llvm_ir,
             registers=0 if usage is None else usage.registers,
             spilled=spilled,
-            spill_place=sass.spill_place(cubin) if spilled else None,
+            spill_place=_spill_place(cubin) if spilled else None,
         )
 
     def _warn_of_spills(self, kernel: Code) -> None:
@@ -350,7 +376,7 @@ class CudaCode(KernelCode):
                 capturing = device.capturing(devices.current_stream(device.ordinal))
         except CudaFailure as problem:
             if problem.status != _CAPTURE_ELSEWHERE:
-                raise problems.failed(self.name, device, problem) from None
+                raise self._problems.failed(self.name, device, problem) from None
             capturing = True
         if capturing:
             raise error("E0522", kernel=self.name)
@@ -395,6 +421,13 @@ def _wait_for_producers(device: Device, stream: int, values: Sequence[Any]) -> N
     for value in values:
         if isinstance(value, Produced) and value.stream not in (0, stream, stream or LEGACY):
             device.wait(stream, value.stream)
+
+
+def _spill_place(cubin: bytes) -> tuple[str, int] | None:
+    # Few kernels spill, and a warm start assembles none.
+    from tritium.backends.nvptx import sass
+
+    return sass.spill_place(cubin)
 
 
 def _limited(ptx: str, registers: int) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import NamedTuple
 
-from . import problems
 from .devices import Device
 from .library import CudaFailure
 
@@ -47,35 +45,15 @@ def load(device: Device, cubin: bytes, entry: str, kernel: str, shared: int) -> 
 
             whole = shared + attribute(_STATIC_SHARED)
             if whole > device.most_shared:
+                from . import problems
+
                 raise problems.too_much_shared(whole, device)
             if whole > _WITHOUT_ASKING:
                 cuda.cuFuncSetAttribute(function, _DYNAMIC_SHARED, shared)
             numbers = [attribute(each) for each in (_REGISTERS, _LOCAL, _MOST_THREADS)]
             return Loaded(module, function, *numbers)
     except CudaFailure as problem:
+        # A warm start has none.
+        from . import problems
+
         raise problems.failed(kernel, device, problem) from None
-
-
-class LaunchConfig(ctypes.Structure):
-    """The driver's CUlaunchConfig."""
-
-    _fields_ = [
-        *((name, ctypes.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")),
-        ("stream", ctypes.c_void_p),
-        ("attributes", ctypes.c_void_p),
-        ("attribute_count", ctypes.c_uint),
-    ]
-
-
-class LaunchAttribute(ctypes.Structure):
-    """The driver's CUlaunchAttribute: a number, padding and a union of 64 bytes."""
-
-    _fields_ = [
-        ("id", ctypes.c_int),
-        ("padding", ctypes.c_int),
-        ("value", ctypes.c_int * 16),
-    ]
-
-
-COOPERATIVE = 2
-"""The attribute of a launch all of whose blocks must run at once."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.backends.nvptx.gpu.batches import Batch
 
-from tritium.backends.nvptx import ptxas
+from tritium.backends.nvptx import ptxas, tools
 from tritium.backends.nvptx.compile import compile_kernel
 from tritium.backends.nvptx.target import gpu_target
 from tritium.ir.core import Function
@@ -57,17 +57,17 @@ class Failed(Exception):
 @functools.cache
 def why_not(arch: str) -> str | None:
     """The reason why nothing is assembled for an architecture here, or None."""
-    path = ptxas.find("ptxas")
+    path = tools.find("ptxas")
     if path is None:
         return "ptxas is not installed"
-    found = ptxas.describe(path)
+    found = tools.describe(path)
     return None if arch in found.arches else f"ptxas {found.release} doesn't know {arch}"
 
 
 def compiled(function: Function, arch: str, num_warps: int, disjoint: bool = True) -> Code:
     """A kernel as a cubin. Raises whatever the compiler and ptxas raise."""
     kernel = compile_kernel(function, gpu_target(arch), num_warps=num_warps, disjoint=disjoint)
-    path = ptxas.find("ptxas")
+    path = tools.find("ptxas")
     if path is None:
         raise Failed("ptxas is not installed")
     made = ptxas.assemble(path, kernel.ptx, arch)
