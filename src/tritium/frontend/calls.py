@@ -64,7 +64,8 @@ class Calls(Expressions, Base):
             return wrap(callee(*arguments.values, **arguments.keyword_values))
         if isinstance(callee, constexpr) and isinstance(unwrap(callee), FunctionType):
             return wrap(unwrap(callee)(*arguments.values, **arguments.keyword_values))
-        if getattr(callee, "is_surface", False) is True or _is_builtin_rule(callee):
+        is_surface = getattr(callee, "is_surface", False) is True and callable(callee)
+        if is_surface or _is_builtin_rule(callee):
             return self._surface(node, callee, arguments)
         if isinstance(callee, type):
             return self._construct(node, callee, arguments)

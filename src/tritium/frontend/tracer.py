@@ -88,6 +88,7 @@ class CompileTracer:
 
     def region(self, function: Any, arg_types: Sequence[Type], rule: ScalarRule) -> Region:
         """``function`` over scalars as a region that yields what it returns."""
+        rule.check_function(function)
         body = Block(arg_types)
         with self.inside(body):
             args = [Tile(value) for value in body.args]

@@ -85,6 +85,7 @@ class EagerTracer:
         It returns a tuple of arrays in storage form, and raises what ``rule`` refuses, at the
         operation that the function belongs to.
         """
+        rule.check_function(function)
         inner = _ScalarTracer(self.machine, rule)
 
         def run(*arrays: Array) -> tuple[Array, ...]:

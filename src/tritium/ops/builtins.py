@@ -86,7 +86,16 @@ _MISSING: Any = object()
 
 
 def get_attribute(obj: Any, name: Any, *default: Any) -> Any:
-    """``getattr`` with a known name."""
+    """``getattr`` with a known name. Raises E0204 for what is no name."""
+    if not isinstance(unwrap(name), str):
+        raise error(
+            "E0204",
+            op="getattr()",
+            expected="a constant string as name",
+            got=describe(name),
+            hint="",
+            argument="name",
+        )
     try:
         return python.attribute(obj, unwrap(name))
     except AttributeError:

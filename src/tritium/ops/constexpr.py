@@ -110,9 +110,39 @@ def _unary(fn: Callable[[Any], Any]) -> Callable[[constexpr], constexpr]:
     return lambda self: constexpr(fn(self.value))
 
 
+MOST_BITS = 1 << 16
+"""Bits of the largest integer that is computed, and elements of the longest sequence."""
+
+
+def _power(x: Any, y: Any) -> Any:
+    if isinstance(x, int) and isinstance(y, int) and x.bit_length() > 1:
+        _check_size(x.bit_length() * y)
+    return x**y
+
+
+def _shifted(x: Any, y: Any) -> Any:
+    if isinstance(x, int) and isinstance(y, int):
+        _check_size(x.bit_length() + y)
+    return x << y
+
+
+def times(x: Any, y: Any) -> Any:
+    """``x * y``. Raises OverflowError for a sequence that would be too long."""
+    for sequence, count in ((x, y), (y, x)):
+        if isinstance(sequence, (str, bytes, tuple)) and isinstance(count, int):
+            _check_size(len(sequence) * count)
+    return x * y
+
+
+def _check_size(size: int) -> None:
+    if size > MOST_BITS:
+        raise OverflowError(f"the result would have more than {MOST_BITS} bits or elements")
+
+
+_BOUNDED = {"pow": _power, "lshift": _shifted, "mul": times}
 _ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift")
 for _name in (*_ARITHMETIC, "and", "or", "xor"):
-    _fn = getattr(operator, f"__{_name}__")
+    _fn = _BOUNDED.get(_name) or getattr(operator, f"__{_name}__")
     setattr(constexpr, f"__{_name}__", _forward(_fn))
     setattr(constexpr, f"__r{_name}__", _reflected(_fn))
 for _name in ("eq", "ne", "lt", "le", "gt", "ge"):

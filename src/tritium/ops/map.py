@@ -181,6 +181,7 @@ def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1) -> Any:
             expected = "integers or floats"
             raise _refused("E0204", expected=expected, got=tile.type, hint="", argument="args")
     _check_pack(tiles[0].type.shape, count)
+    RULE.check_function(scalar_fn)
     made, types = _function(scalar_fn, tiles, count)
     results = emit(MapElementwise, inputs=tuple(tiles), pack=count, types=types, function=made)
     return TileTuple(results) if isinstance(results, tuple) else results

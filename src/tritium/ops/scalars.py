@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tritium.diagnostics import TritiumError, error
 from tritium.ir.core import PURE, READS, WRITES, Op
+
+from .constants import describe
+from .constexpr import unwrap
 
 
 class ScalarRule(NamedTuple):
@@ -19,6 +22,18 @@ class ScalarRule(NamedTuple):
     argument: str
     function: str
     branches: bool = False
+
+    def check_function(self, function: Any) -> None:
+        """Raises E0204 for what can't be called."""
+        if not callable(unwrap(function)):
+            raise error(
+                "E0204",
+                op=self.op,
+                expected="a kernel function",
+                got=describe(function),
+                hint="define one and decorate it with @tritium.jit",
+                argument=self.argument,
+            )
 
     def check(self, op: Op) -> None:
         """Raises E0206 for an operation that accesses memory, prints, asserts or branches."""

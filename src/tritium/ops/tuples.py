@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .constexpr import constexpr, unwrap
+from .constexpr import constexpr, times, unwrap
 
 
 class Structure:
@@ -95,7 +95,7 @@ class TileTuple(Structure):
         return TileTuple((*self.values, *other))
 
     def __mul__(self, count: Any) -> TileTuple:
-        return TileTuple(self.values * int(unwrap(count)))
+        return TileTuple(times(self.values, int(unwrap(count))))
 
     def __eq__(self, other: object) -> Any:
         if not isinstance(other, SEQUENCES):
