@@ -134,9 +134,9 @@ def _scaled(strides: Sequence[Stride], factor: int | None) -> tuple[Stride, ...]
 
 def _product(op: arith.Mul, left: Sequence[Stride], right: Sequence[Stride]) -> tuple[Stride, ...]:
     """Where both factors vary, the stride along one axis depends on the place along another."""
-    if not any(right):
+    if all(stride == 0 for stride in right):
         return _scaled(left, _constant(op.y))
-    if not any(left):
+    if all(stride == 0 for stride in left):
         return _scaled(right, _constant(op.x))
     return tuple(0 if a == 0 and b == 0 else None for a, b in zip(left, right, strict=True))
 
