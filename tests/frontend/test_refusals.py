@@ -98,6 +98,11 @@ def caret(loc: Loc | None) -> str:
     return line[loc.col : loc.end_col]
 
 
+def words(message: str, code: str) -> str:
+    """The message; of one that hands on Python's exception, whose words vary, the class alone."""
+    return message.partition(":")[0] if code == "E0117" else message
+
+
 def refused(launch: Any) -> TritiumError:
     with pytest.raises(TritiumError) as caught:
         launch[(1,)](np.zeros(16, np.int32), np.zeros(64, np.float32), 2.5, 5, 7, 2.5)
@@ -108,8 +113,8 @@ def refused(launch: Any) -> TritiumError:
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.body.replace("\n", "; "))
 def test_refused(refusal: Refusal) -> None:
     problem = refused(kernel_of(refusal.body))
-    told = problem.code, caret(problem.loc), problem.message
-    assert told == (refusal.code, refusal.caret, refusal.message)
+    assert (problem.code, caret(problem.loc)) == (refusal.code, refusal.caret)
+    assert words(problem.message, problem.code) == words(refusal.message, refusal.code)
     explained = problem.code in EXPLAINED or any(each in problem.message for each in SAYS_WHAT)
     assert problem.help or explained, problem
 

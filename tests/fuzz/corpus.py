@@ -210,15 +210,15 @@ def _only(text: str, name: str) -> Callable[..., Any]:
     return made
 
 
-def chosen(seed: int, *, files: bool = True) -> Subject:
-    """The subject that a seed is about; without ``files`` no example's, which take time to run."""
+def chosen(seed: int) -> Subject:
+    """The subject that a seed is about."""
     chance = random.Random(f"subject {seed}")
     kind = chance.random()
     if kind < 0.4:
         return chance.choice(of_calls())
     if kind < 0.6:
         return chance.choice(of_subset())
-    if kind < 0.8 or not files:
+    if kind < 0.8:
         return of_generator(chance.randrange(10**6))
     if kind < 0.85:
         return chance.choice(of_guide())

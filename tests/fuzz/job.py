@@ -4,9 +4,10 @@
     python -m tests.fuzz.job generated --programs 20000 --jobs 2
     python -m tests.fuzz.job mutated --seed 17
 
-A run goes on from the log that it finds. A program that ends its process, or that says nothing for
-``SILENCE`` seconds, is a fault with its seed. ``--seed`` shows one program and what becomes of it.
-The status is 1 where there are faults.
+It prints how many programs had which outcome, by code and by mutation, and the faults. A run goes
+on from the log that it finds. A program that ends its process, or that says nothing for ``SILENCE``
+seconds, is a fault with its seed. ``--seed`` shows one program and what becomes of it. The status
+is 1 where there are faults.
 """
 
 from __future__ import annotations
@@ -190,8 +191,9 @@ def show(kind: str, seed: int) -> int:
     if kind == "mutated":
         from tests.fuzz.outcome import mutant_of
 
-        subject, mutant = mutant_of(seed)
-        print(f"# {subject.name}: {subject.kernel}, grid {subject.grid}\n{mutant.source}")
+        subject, mutant, arguments = mutant_of(seed)
+        print(f"# {subject.name}: {subject.kernel}, grid {subject.grid}, {arguments}")
+        print(mutant.source)
     print("\n".join(f"{name}: {value}" for name, value in result.items()))
     return int(is_fault(result))
 

@@ -20,6 +20,7 @@ import numpy as np
 from tests.backends.three_way import address, copied, extent, run_cpu, same, specialised, traced
 from tests.fuzz.corpus import Subject, chosen, surface
 from tests.fuzz.mutate import Mutant, mutated
+from tests.fuzz.pieces import NUMPY
 
 from tritium import interp
 from tritium.diagnostics import InternalError, Loc, TritiumError
@@ -339,17 +340,36 @@ def is_reached(trial: Trial, why: Outcome) -> bool:
     )
 
 
-def mutant_of(seed: int, *, files: bool = True) -> tuple[Subject, Mutant]:
-    subject = chosen(seed, files=files)
-    return subject, mutated(subject.source, surface(), random.Random(f"mutation {seed}"))
+def mutant_of(seed: int) -> tuple[Subject, Mutant, Mapping[str, Any]]:
+    """The subject of a seed, its mutant, and the arguments, one of which may have changed too."""
+    subject = chosen(seed)
+    chance = random.Random(f"mutation {seed}")
+    mutant = mutated(subject.source, surface(), chance)
+    if chance.random() > 0.15:
+        return subject, mutant, subject.arguments
+    arguments = with_another(subject.arguments, chance)
+    return subject, Mutant(mutant.source, (*mutant.kinds, "argument")), arguments
 
 
-def outcome_of(seed: int, *, files: bool = True) -> tuple[Outcome, Mutant]:
+def with_another(arguments: Mapping[str, Any], chance: random.Random) -> dict[str, Any]:
+    """One array of another type, or one number of another value."""
+    name = chance.choice(sorted(arguments))
+    value = arguments[name]
+    if isinstance(value, np.ndarray):
+        dtype = NUMPY[chance.choice(sorted(NUMPY))]
+        with np.errstate(all="ignore"):
+            value = np.nan_to_num(value.astype(np.float32)).astype(dtype)
+    else:
+        value = chance.choice((0, 1, 2, 3, 5, 16, -1, True, 2.5, None, 2**31, 2**40))
+    return {**arguments, name: value}
+
+
+def outcome_of(seed: int) -> tuple[Outcome, Mutant]:
     """What becomes of the mutant of a seed, whatever that is."""
-    subject, mutant = mutant_of(seed, files=files)
+    subject, mutant, arguments = mutant_of(seed)
     file = f"<mutant {seed}>"
     try:
         function = subject.function(mutant.source, file)
-        return judge(Trial(function, file, subject.arguments, subject.grid)), mutant
+        return judge(Trial(function, file, arguments, subject.grid)), mutant
     except Fault as fault:
         return fault.outcome, mutant

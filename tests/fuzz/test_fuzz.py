@@ -1,7 +1,7 @@
 """Random tile programs: eager mode, IR evaluator and machine code at two widths of vectors agree.
 
 A failing test names the program's seed and shows its source. ``python -m tests.fuzz.test_fuzz 17``
-runs the program of seed 17 alone.
+runs the program of seed 17 alone, ``python -m tests.fuzz.job generated`` 20,000 of them.
 """
 
 from __future__ import annotations
