@@ -517,3 +517,17 @@ def test_ctrl_c_ends_a_deadlock(executor: str, monkeypatch: pytest.MonkeyPatch) 
     with interrupted_after(0.5), pytest.raises(KeyboardInterrupt):
         on(never, executor)[(3,)](lock, out)
     assert out[0] == 0
+
+
+@tritium.jit
+def stores_some(p, m, n: tl.constexpr):
+    at = tl.arange(0, n)
+    tl.atomic_store(p + at, at, mask=at < m)
+    tl.atomic_store(p + n, m, mask=m > 2)
+
+
+def test_masked_stores_have_no_result() -> None:
+    p = np.full(9, -1, np.int32)
+    made = stores_some[(1,)](p, 5, n=8)
+    assert p.tolist() == [0, 1, 2, 3, 4, -1, -1, -1, 5]
+    assert "phi i32" not in made.asm["llir"]

@@ -22,6 +22,7 @@ from .lanes import uniform
 from .loops import OpenLoop
 from .memory_map import Buffer
 from .points import Points
+from .whole import writes
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter
@@ -51,18 +52,16 @@ class AtomicWriter:
         kernel, op = self.kernel, self.op
         if not op.pointer.shape:
             found = self._masked(kernel.b, lambda value: kernel.scalars[value])
-            if op.results:
+            if found is not None:
                 kernel.scalars[op.result] = found
             return
-        result = None
-        if op.results:
-            result = kernel.placed.get(op.result) or kernel.buffer(op.result)
+        result = kernel.buffer(op.result) if op.results else None
         loop = OpenLoop(kernel.function, "lane")
         points = Points(kernel, [kernel.b, loop.b], {}, 1)
         at: Point = (Index(1, loop.index),)
         count = math.prod(op.pointer.shape)
         found = self._masked(loop.b, lambda value: self._element(points, value, count, at))
-        if result is not None:
+        if result is not None and found is not None:
             flat = Buffer(result.base, result.scalar, (1,))
             points.access.write_buffer(flat, self.dtype, uniform(found, 1), at)
             kernel.buffers[op.result] = result
@@ -75,7 +74,7 @@ class AtomicWriter:
             at = (Index(1, const(i64, 0)),)
         return points.access.read_linear(buffer, value.scalar, (count,), at).v
 
-    def _masked(self, b: Builder, read: Read) -> V:
+    def _masked(self, b: Builder, read: Read) -> V | None:
         """One lane: behind a branch where there is a mask, 0 where that is false."""
         mask: Value | None = getattr(self.op, "mask", None)
         if mask is None:
@@ -86,19 +85,20 @@ class AtomicWriter:
         with b.when(holds, "masked"):
             found = self._lane(b, read)
             taken = b.block
+        if found is None:
+            return None
         return b.phi(found.type, "", [(zero(found.type), before), (found, taken)])
 
-    def _lane(self, b: Builder, read: Read) -> V:
-        """One lane's access; what was in memory, or what was written."""
+    def _lane(self, b: Builder, read: Read) -> V | None:
+        """One lane's access; what was in memory, None of a store."""
         op, address = self.op, read(self.op.pointer)
         if isinstance(op, atomic.AtomicLoad):
             word = b.load(self.word, address, align=self.size, ordering=self.ordering)
             return self._from_word(b, word)
         if isinstance(op, atomic.AtomicStore):
-            value = read(op.value)
-            word = self._to_word(b, value)
+            word = self._to_word(b, read(op.value))
             b.store(word, address, align=self.size, ordering=self.ordering)
-            return value
+            return None
         if isinstance(op, atomic.Cas):
             compare, value = (self._to_word(b, read(each)) for each in (op.compare, op.value))
             return self._from_word(b, self._exchange(b, address, compare, value)[0])
@@ -149,3 +149,9 @@ class AtomicWriter:
 
     def _from_word(self, b: Builder, word: V) -> V:
         return word if self._register is self.word else b.bitcast(word, self._register)
+
+
+@writes(atomic.Update, atomic.Cas, atomic.AtomicLoad, atomic.AtomicStore)
+def write_atomic(kernel: KernelWriter, op: atomic.Atomic) -> None:
+    """Write one atomic operation where the kernel stands."""
+    AtomicWriter(kernel, op).write()

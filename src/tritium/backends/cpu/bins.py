@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tritium.backends.emit import const, i8, i32, i64
@@ -11,13 +12,16 @@ from tritium.ops.bins import Histogram
 
 from .lines import counted, operand_buffer, read, scratch_lines, write
 from .memory_map import Buffer
+from .whole import writes_tiles
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter
 
 
-def write_histogram(kernel: KernelWriter, op: Histogram, result: Buffer) -> None:
+@writes_tiles(Histogram)
+def write_histogram(kernel: KernelWriter, op: Histogram, results: Sequence[Buffer]) -> None:
     """Write one histogram where the kernel stands."""
+    (result,) = results
     x = operand_buffer(kernel, op.x)
     mask = None if op.mask is None else operand_buffer(kernel, op.mask)
     counts = scratch_lines(kernel, int32, op.bins + 1)

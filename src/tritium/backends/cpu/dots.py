@@ -24,6 +24,7 @@ from .index import Index, Point
 from .loops import OpenLoop
 from .memory_map import Buffer, row_major, widened
 from .points import Points
+from .whole import writes
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter
@@ -249,3 +250,11 @@ def _copy_vector(
 ) -> None:
     value = points.access.read_buffer(source, scalar, point)
     points.access.write_buffer(target, scalar, value, point)
+
+
+@writes(dot.Dot)
+def write_dot(kernel: KernelWriter, op: dot.Dot) -> None:
+    """Write one product where the kernel stands."""
+    result = kernel.placed.get(op.result) or kernel.buffer(op.result)
+    DotWriter(kernel, op, result).write()
+    kernel.buffers[op.result] = result

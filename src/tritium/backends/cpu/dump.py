@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from tritium.ir.core import Op
 
-from .facts import is_whole
 from .plan import BlockPlan, Group
 from .sinks import Sink, SinkKind
+from .whole import is_whole
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter

@@ -14,20 +14,13 @@ from tritium.ops.rearrange import Cat, Gather, Slice, Update
 from tritium.ops.shape import Broadcast, ExpandDims, Reshape, Trans
 
 from .index import SHAPE_OPS, operand_of, reshape_groups, splits_axis
+from .whole import is_whole
 
 UNKNOWN = "?"
 """A stride that is the same for all lanes but not known at compile time."""
 
-WHOLE = ("atomic", "dot", "report", "scan", "sort", "bins", "map")
-"""Families of operations on stored tiles: see ``is_whole``."""
-
 Stride: TypeAlias = "int | str | None"
 """Bytes or units from one position to the next; UNKNOWN; None where there is no single stride."""
-
-
-def is_whole(op: Op) -> bool:
-    """Whether an operation works on stored tiles, as a step of its own between the nests."""
-    return op.family in WHOLE or isinstance(op, (Cat, Update))
 
 
 class Strides:

@@ -18,12 +18,12 @@ from tritium.backends.emit import Builder, Module, V, const, i32, i64, int_, lan
 from tritium.backends.host.layout import Waiter
 from tritium.ir.core import Function, Op, Value
 from tritium.ir.dtypes import Type
-from tritium.ops import atomic, control, create, dot, memory, program, rearrange, report
+from tritium.ops import control, create, memory, program, report
 from tritium.passes.waiting import waits
 
-from .atomics import AtomicWriter
-from .dots import DotWriter
-from .facts import WHOLE, Strides
+# The modules that tell ``whole`` what they write.
+from . import atomics, bins, dots, maps, parts, reports, scans, sorts  # noqa: F401
+from .facts import Strides
 from .flow import FlowWriter
 from .index import Point
 from .lanes import uniform
@@ -31,13 +31,11 @@ from .loops import OpenLoop
 from .memory_map import Arena, Buffer, row_major, widened
 from .modes import Mode
 from .nest import GroupWriter
-from .parts import put_together
 from .plan import BlockPlan, Group, Planner
 from .points import Points
-from .reports import ReportWriter
 from .sinks import Sink, SinkKind
 from .streams import write_only
-from .whole import write_whole
+from .whole import is_whole, write_whole
 from .x86_rules import X86
 
 if TYPE_CHECKING:
@@ -265,19 +263,9 @@ class KernelWriter:
             flow.count_loop(op)
         elif isinstance(op, control.While):
             flow.while_loop(op)
-        elif isinstance(op, dot.Dot):
-            result = self.placed.get(op.result) or self.buffer(op.result)
-            DotWriter(self, op, result).write()
-            self.buffers[op.result] = result
-        elif isinstance(op, atomic.Atomic):
-            AtomicWriter(self, op).write()
-        elif isinstance(op, (rearrange.Cat, rearrange.Update)):
-            self.buffers[op.result] = put_together(self, op)
-        elif op.family == "report":
-            ReportWriter(self, op).write()
         elif isinstance(op, control.Return):
             return
-        elif op.family in WHOLE:
+        elif is_whole(op):
             write_whole(self, op)
         else:
             self._scalar(op)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tritium.backends.emit import const, i64
@@ -12,12 +13,14 @@ from tritium.ops.map import MapElementwise
 from .lines import operand_buffer, read, write
 from .memory_map import Buffer
 from .plan import Planner
+from .whole import writes_tiles
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter
 
 
-def write_map(kernel: KernelWriter, op: MapElementwise, results: list[Buffer]) -> None:
+@writes_tiles(MapElementwise)
+def write_map(kernel: KernelWriter, op: MapElementwise, results: Sequence[Buffer]) -> None:
     """Write one map where the kernel stands."""
     inputs = [operand_buffer(kernel, value) for value in op.inputs]
     body = op.function.block

@@ -14,6 +14,7 @@ from .index import ZERO, Index, Point
 from .memory_map import Buffer
 from .points import Points
 from .sinks import default_lane
+from .whole import writes
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter
@@ -21,19 +22,21 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
-def put_together(kernel: KernelWriter, op: Cat | Update) -> Buffer:
-    """Write the result of an operation where the kernel stands; returns its buffer."""
+@writes(Cat, Update)
+def put_together(kernel: KernelWriter, op: Cat | Update) -> None:
+    """Write such an operation where the kernel stands."""
+    # It is placed where the result of a branch lives, never where it would be read meanwhile.
     target = kernel.placed.get(op.result) or kernel.buffer(op.result)
+    kernel.buffers[op.result] = target
     rank = len(op.result.shape)
     if isinstance(op, Update):
         copy_tile(kernel, kernel.buffers[op.x], op.x.scalar, target, op.x.shape)
         copy_part(kernel, op.value, target, op.starts, op.steps)
-        return target
+        return
     ones = (1,) * rank
     behind = tuple(op.left.shape[axis] if axis == op.axis else 0 for axis in range(rank))
     copy_part(kernel, op.left, target, (0,) * rank, ones)
     copy_part(kernel, op.right, target, behind, ones)
-    return target
 
 
 def copy_part(

@@ -22,7 +22,6 @@ from .facts import (
     injective,
     is_affine,
     is_generator,
-    is_whole,
     weight,
 )
 from .index import splits_axis
@@ -36,6 +35,7 @@ from .sinks import (
     default_lane,
     transposed_axis,
 )
+from .whole import is_whole
 from .writers import Writers
 
 CHEAP = 6

@@ -23,6 +23,7 @@ from .dots import copy_tile
 from .index import Index, Point
 from .loops import OpenLoop
 from .points import Points
+from .whole import writes
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter
@@ -136,3 +137,9 @@ class ReportWriter:
         place = kernel.scratch(value.scalar.itemsize)
         kernel.b.store(kernel.scalars[value], place, align=value.scalar.itemsize)
         return place
+
+
+@writes(report.Print, report.Assert)
+def write_report(kernel: KernelWriter, op: Op) -> None:
+    """Write one print or check where the kernel stands."""
+    ReportWriter(kernel, op).write()

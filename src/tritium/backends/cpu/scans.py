@@ -6,6 +6,7 @@ one element to the next is what takes the time, and each lane has its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tritium.backends.common.rules import Lowering
@@ -15,6 +16,7 @@ from tritium.ops.scan import Scan
 from .lines import Lines, counted, operand_buffer, read, write
 from .memory_map import Buffer
 from .reductions import inline_region
+from .whole import writes_tiles
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter
@@ -26,7 +28,7 @@ ROWS = 8
 class ScanWriter:
     """Writes one scan where the kernel stands."""
 
-    def __init__(self, kernel: KernelWriter, op: Scan, results: list[Buffer]) -> None:
+    def __init__(self, kernel: KernelWriter, op: Scan, results: Sequence[Buffer]) -> None:
         self.kernel = kernel
         self.op = op
         self.results = results
@@ -76,3 +78,9 @@ class ScanWriter:
     def _put(self, b: Builder, values: list[V], position: V, lanes: int, stride: int) -> None:
         for buffer, value in zip(self.results, values, strict=True):
             write(b, buffer, value, position, lanes, stride)
+
+
+@writes_tiles(Scan)
+def write_scan(kernel: KernelWriter, op: Scan, results: Sequence[Buffer]) -> None:
+    """Write one scan where the kernel stands."""
+    ScanWriter(kernel, op, results).write()

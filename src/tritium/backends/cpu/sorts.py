@@ -8,6 +8,7 @@ agree is left out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tritium.backends.common.rules import register_type
@@ -19,6 +20,7 @@ from .lines import Lines, address, counted, operand_buffer, read, scratch_lines,
 from .memory_map import Buffer
 from .order_keys import OrderKeys, number_of
 from .selections import is_selected, select_first
+from .whole import writes_tiles
 
 if TYPE_CHECKING:
     from .kernel import KernelWriter
@@ -32,7 +34,7 @@ VALUES_OF_DIGIT = 1 << DIGIT
 class SortWriter:
     """Writes one sort where the kernel stands."""
 
-    def __init__(self, kernel: KernelWriter, op: Sort, results: list[Buffer]) -> None:
+    def __init__(self, kernel: KernelWriter, op: Sort, results: Sequence[Buffer]) -> None:
         self.kernel = kernel
         self.op = op
         self.results = results
@@ -193,3 +195,9 @@ class SortWriter:
     @staticmethod
     def _at(places: V) -> Buffer:
         return Buffer(places, uint32, (1,))
+
+
+@writes_tiles(Sort)
+def write_sort(kernel: KernelWriter, op: Sort, results: Sequence[Buffer]) -> None:
+    """Write one sort where the kernel stands."""
+    SortWriter(kernel, op, results).write()
