@@ -104,6 +104,7 @@ WORKS: list[tuple[str, int]] = [
     ("tl.store(out, min(n, m))", 5),
     ("tl.store(out, max(n, m, 3))", 7),
     ("tl.store(out, max(1, 2, 3))", 3),
+    ("tl.store(out, abs(2 - m) + abs(-3))", 8),
     ("tl.store(out, int(3.7))", 3),
     ('tl.store(out, float("inf") > 3)', 1),
     ("tl.store(out, isinstance(n, tl.tensor))", 1),

@@ -214,6 +214,10 @@ def _extreme(fold: Callable[..., Any], rule: Callable[..., Any]) -> Callable[...
     return extreme
 
 
+def _absolute(x: Any) -> Any:
+    return unwrap(kernel_builtins.absolute(x)) if isinstance(x, Tile) else abs(x)
+
+
 def _is_instance(obj: Any, class_or_tuple: Any) -> bool:
     return bool(kernel_builtins.is_instance(obj, class_or_tuple))
 
@@ -236,6 +240,7 @@ _BUILTINS: dict[Any, Any] = {
     range: Range,
     min: _extreme(builtins.min, kernel_builtins.minimum),
     max: _extreme(builtins.max, kernel_builtins.maximum),
+    abs: _absolute,
     isinstance: _is_instance,
     getattr: _get_attribute,
     hasattr: _has_attribute,

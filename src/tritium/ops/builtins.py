@@ -136,6 +136,12 @@ def maximum(*args: Any, propagate_nan: Any = None) -> Any:
     return _extreme("max", max, args, propagate_nan)
 
 
+def absolute(x: Any, /) -> Any:
+    """``abs``: of a known number Python's, else ``tl.abs``."""
+    known = unwrap(x)
+    return wrap(abs(known)) if isinstance(known, (int, float)) else SURFACE["abs"](x)
+
+
 def device_print(prefix: Any, *args: Any, hex: Any = False) -> None:
     """``print``: ``tl.device_print``."""
     SURFACE["device_print"](prefix, *args, hex=hex)
@@ -153,6 +159,7 @@ _IN_KERNEL: dict[Any, Any] = {
     print: device_print,
     min: minimum,
     max: maximum,
+    abs: absolute,
     slice: as_slice,
 }
 

@@ -127,6 +127,12 @@ class Slice(Op):
         yield Reject("a float bound", "E0204", lambda: x(3)[:1.5], "index")
 
 
+def _check_one_scalar(name: str, left: Type, right: Type) -> None:
+    if left.scalar != right.scalar:
+        hint = "cast one of them: both have one element type"
+        raise error("E0201", op=name, left=left, right=right, hint=hint)
+
+
 @op("rearrange.cat")
 class Cat(Op):
     """``left``, then ``right``, along ``axis``."""
@@ -137,14 +143,7 @@ class Cat(Op):
 
     def infer(self) -> Type:
         a, b = self.left.shape, self.right.shape
-        if self.left.scalar is not self.right.scalar and self.left.scalar != self.right.scalar:
-            raise error(
-                "E0201",
-                op="cat",
-                left=self.left.type,
-                right=self.right.type,
-                hint="cast one of them: both have one element type",
-            )
+        _check_one_scalar("cat", self.left.type, self.right.type)
         if not 0 <= self.axis < len(a):
             raise error("E0207", op="cat", axis=self.axis, shape=a, argument="dim")
         if len(a) != len(b) or self._rest(a) != self._rest(b):
@@ -377,6 +376,7 @@ def join(a: Any, b: Any) -> Tile:
 
 def _join(name: str, a: Any, b: Any) -> Tile:
     left, right = broadcast_tiles(name, to_tile(a, name, "a"), to_tile(b, name, "b"))
+    _check_one_scalar(name, left.type, right.type)
     rank = len(left.type.shape)
     left, right = insert_axes(left, [rank]), insert_axes(right, [rank])
     return emit_tile(Cat, left=left, right=right, axis=rank)
