@@ -467,6 +467,49 @@ def test_a_loop_without_a_condition_waits_too() -> None:
     assert not out.any()
 
 
+@jit
+def opened(flags_ptr, pair):
+    return tl.load(flags_ptr + pair[0], volatile=True) != 0
+
+
+@jit
+def holds_much(flags_ptr, n, KIND: tl.constexpr, NAME: tl.constexpr):
+    scale, nothing, dtype = 1.5, None, KIND
+    pair = (0, (n, True))
+    line = tl.arange(0, 4) * scale
+    block = tl.make_block_ptr(flags_ptr, (n,), (1,), (0,), (4,), (0,))
+    while not opened(flags_ptr, pair):
+        line = tl.where(line < 9, line, 0.0).to(dtype)
+        pair = (pair[0], (min(n, 7), nothing is None))
+    tl.store(block, line.to(tl.int32))
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_state_of_all_kinds_of_values() -> None:
+    with pytest.raises(TritiumError) as caught:
+        launch(holds_much, (2,), flags_ptr=np.zeros(4, np.int32), n=4, KIND=tl.float32, NAME="x")
+    assert caught.value.code == "E0702"
+
+
+@jit
+def holds_an_iterator(flags_ptr, out_ptr, passes: tl.constexpr):
+    rest = iter(range_of(passes))
+    while tl.load(flags_ptr, volatile=True) == 0:
+        if next(rest, None) is None:
+            break
+    tl.store(out_ptr, 1)
+
+
+range_of = range
+
+
+@pytest.mark.usefixtures("alone")
+def test_an_iterator_may_end_a_wait() -> None:
+    out = np.zeros(1, np.int32)
+    launch(holds_an_iterator, (2,), flags_ptr=np.zeros(1, np.int32), out_ptr=out, passes=500)
+    assert out[0] == 1
+
+
 PASSES: list[int] = []
 
 
