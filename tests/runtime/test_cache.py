@@ -371,3 +371,13 @@ def test_two_processes_write_and_read_the_same_entries() -> None:
     assert [process.communicate()[0].strip() for process in running] == ["0", "0"]
     assert all(each.facts for each in cache.entries())
     assert knobs.cache.dir == os.environ["TRITIUM_CACHE_DIR"]
+
+
+def test_what_was_packed_before_is_kept_as_it_is() -> None:
+    sections = {"long": b"abc" * 1000, "empty": b""}
+    packed = {name: cache.pack(data) for name, data in sections.items()}
+    data = cache.encode(cache.Entry({"entry": "x"}, dict(packed)), "file")
+    assert data == cache.encode(cache.Entry({"entry": "x"}, dict(sections)), "file")
+    found = cache.decode(data, "file")
+    assert found is not None
+    assert found.sections == sections

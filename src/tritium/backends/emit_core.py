@@ -191,8 +191,8 @@ class BuilderCore:
             result = args[0].type
         if overloads is None:
             overloads = (args[0].type,)
-        full = ".".join(("llvm", name, *(overload.mangled for overload in overloads)))
-        callee = self.module.declare(full, result, [arg.type for arg in args])
+        types = tuple([arg.type for arg in args])
+        callee = self.module.intrinsic(name, result, types, tuple(overloads))
         return self.call(
             callee, result, args, arg_attributes=arg_attributes, name=name_hint, pure=pure
         )

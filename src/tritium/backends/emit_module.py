@@ -167,6 +167,7 @@ class Module:
         self._globals: dict[str, str] = {}
         self._declarations: dict[str, str] = {}
         self._declared: dict[tuple[object, ...], V] = {}
+        self._intrinsics: dict[tuple[object, ...], V] = {}
         self._metadata: list[str] = []
         self._metadata_ids: dict[str, str] = {}
         self._named_metadata: dict[str, list[str]] = {}
@@ -220,6 +221,17 @@ class Module:
         if known != text:
             raise EmitError(f"{name} is declared as `{known}` and as `{text}`")
         made = self._declared[signature] = V(f"@{_quoted(name)}", ptr)
+        return made
+
+    def intrinsic(
+        self, name: str, result: LType, params: tuple[LType, ...], overloads: tuple[LType, ...]
+    ) -> V:
+        """Declare `llvm.<name>` with the suffixes of `overloads`."""
+        key = name, result, params, overloads
+        made = self._intrinsics.get(key)
+        if made is None:
+            full = ".".join(("llvm", name, *(overload.mangled for overload in overloads)))
+            made = self._intrinsics[key] = self.declare(full, result, params)
         return made
 
     def global_(

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 
 class EmitError(RuntimeError):
@@ -73,7 +73,7 @@ class LType:
         """A pointer, or a vector of pointers."""
         return elem(self).kind is Kind.POINTER
 
-    @property
+    @cached_property
     def mangled(self) -> str:
         """The suffix that stands for this type in the name of an overloaded intrinsic."""
         if self.kind is Kind.VECTOR:

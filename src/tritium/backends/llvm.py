@@ -153,7 +153,7 @@ _lock = threading.RLock()
 _state: dict[str, Any] = {}
 _counter = itertools.count()
 _PASSES = "sroa instcombine simplifycfg"
-_DEVICE_PASSES = "instcombine simplifycfg newgvn instcombine adce"
+_DEVICE_PASSES = "instcombine simplifycfg adce"
 
 
 def _llvm() -> Any:
@@ -349,11 +349,12 @@ def optimise(text: str, target: Target, times: Times | None = None) -> CompiledM
 
 
 def _add_device_passes(manager: Any) -> None:
-    """For code that was written a register at a time, index arithmetic and all."""
+    """For code that was written a register at a time, index arithmetic and all.
+
+    The code generator starts by looking for common subexpressions itself.
+    """
     manager.add_instruction_combine_pass()
     manager.add_simplify_cfg_pass()
-    manager.add_new_gvn_pass()
-    manager.add_instruction_combine_pass()
     manager.add_aggressive_dce_pass()
 
 

@@ -277,6 +277,9 @@ class OpMeta(type):
                     namespace[key] = _operand_property(position, declared.kind, key)
                 position += 1
         namespace["fields"] = fields
+        namespace["region_names"] = tuple(
+            key for key, declared in fields.items() if declared.kind is FieldKind.REGION
+        )
         made = super().__new__(mcls, name, bases, namespace, **extra)
         return made
 
@@ -301,6 +304,8 @@ class Op(metaclass=OpMeta):
     family: ClassVar[str] = ""
     verb: ClassVar[str] = ""
     fields: ClassVar[dict[str, Field]] = {}
+    region_names: ClassVar[tuple[str, ...]] = ()
+    """Those of the fields that are regions, which most operations don't have."""
     effects: ClassVar[Effects] = PURE
     terminator: ClassVar[bool] = False
     unsupported: ClassVar[Mapping[str, str]] = {}
@@ -377,11 +382,11 @@ class Op(metaclass=OpMeta):
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        return tuple(
-            value
-            for key, declared in self.fields.items()
-            if declared.kind is FieldKind.REGION and isinstance(value := getattr(self, key), Region)
-        )
+        names = self.region_names
+        if not names:
+            return ()
+        found = (getattr(self, name) for name in names)
+        return tuple(each for each in found if isinstance(each, Region))
 
     @property
     def attributes(self) -> dict[str, Any]:

@@ -47,10 +47,22 @@ _warned: set[str] = set()
 
 
 class Entry(NamedTuple):
-    """What is kept for a kernel: facts that JSON can hold, and sections of bytes."""
+    """What is kept for a kernel: facts that JSON can hold, and sections of bytes.
+
+    Sections may be ``pack``ed already.
+    """
 
     facts: dict[str, Any]
     sections: dict[str, bytes]
+
+
+class Packed(bytes):
+    """A section as it lies in a file."""
+
+
+def pack(data: bytes) -> Packed:
+    """Do what takes time of keeping a section."""
+    return Packed(zlib.compress(data, 1))
 
 
 class Item(NamedTuple):
@@ -228,7 +240,10 @@ def encode(entry: Entry, file: str) -> bytes:
 
     The digest is that of what follows and of the file's name: a file can't stand for another.
     """
-    packed = {name: zlib.compress(data, 1) for name, data in entry.sections.items()}
+    packed = {
+        name: data if isinstance(data, Packed) else pack(data)
+        for name, data in entry.sections.items()
+    }
     head = json.dumps(
         {"facts": entry.facts, "sections": [[name, len(data)] for name, data in packed.items()]}
     ).encode()

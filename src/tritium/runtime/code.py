@@ -106,6 +106,16 @@ class KernelCode(abc.ABC):
         self._places: list[Loc | None] = []
         self._versions: dict[bool, Version] = {}
         self._reported: Times = {}
+        self._later: list[Callable[[], object]] = []
+
+    def later(self, step: Callable[[], object]) -> None:
+        """Have something done that compiling can go on without: ``catch_up`` does it."""
+        self._later.append(step)
+
+    def catch_up(self) -> None:
+        """Do what was put off, once; a back end may call it where it would only wait."""
+        while self._later:
+            self._later.pop()()
 
     @property
     def key(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -123,7 +124,10 @@ def _compile(kernel: JITFunction, bound: Bound) -> CompiledKernel:
     code, dependencies = _code(kernel, bound, times)
     name = kernel.__name__ if kernel.repr is None else kernel.repr(_specialization(kernel, bound))
     made = CompiledKernel(kernel, name, bound.specs, bound.options, code, dependencies)
-    version = code.version(True)
+    try:
+        version = code.version(True)
+    finally:
+        code.catch_up()
     if knobs.compilation.dump_ir:
         made.dump()
     listener = knobs.compilation.listener
@@ -159,9 +163,6 @@ def _code(
             located = function_text(function, locations=True)
             text = located if place.locations else function_text(function)
             found = manifest.Found(text, located, traced.dependencies)
-        if key is not None:
-            with llvm.timed(times, "store"):
-                manifest.keep(key, kernel, found)
     fuse = bound.options.enable_fp_fusion
     common: dict[str, Any] = {
         "fuse": place.fuse if fuse is None else bool(fuse),
@@ -171,7 +172,15 @@ def _code(
         "function": function,
     }
     types = [spec.type for _, spec, _ in bound.leaves()]
-    return place.code(kernel, found.ir, types, bound.options, common), found.dependencies
+    code = place.code(kernel, found.ir, types, bound.options, common)
+    if function is not None and key is not None:
+        code.later(functools.partial(_keep, key, kernel, found, times))
+    return code, found.dependencies
+
+
+def _keep(key: str, kernel: JITFunction, made: manifest.Found, times: dict[str, float]) -> None:
+    with llvm.timed(times, "store"):
+        manifest.keep(key, kernel, made)
 
 
 def _specialization(kernel: JITFunction, bound: Bound) -> SimpleNamespace:

@@ -223,6 +223,32 @@ def test_ptx_of_any_length_can_be_read_twice(tmp_path: pathlib.Path, length: int
 
 
 @pytest.mark.skipif(os.name != "posix", reason="programs are scripts here")
+def test_something_is_done_while_it_works(tmp_path: pathlib.Path) -> None:
+    path = program(tmp_path / "ptxas", COPYING.replace("sleep 0.05", "") + "sleep 0.2\n")
+    with ptxas.Assembling(path, "sm_80") as started:
+        running: list[bool] = []
+        made = started.finish(PTX, lambda: running.append(started._process.poll() is None))
+    assert made.cubin.decode() == 2 * PTX
+    assert running == [True]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="programs are scripts here")
+@pytest.mark.parametrize("users", ["", "glibc.malloc.hugetlb=0:glibc.malloc.check=3"])
+def test_its_memory_is_what_the_user_says_else_large_pages(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, users: str
+) -> None:
+    script = COPYING.replace('cat "$source" "$out.first" >', 'echo "$GLIBC_TUNABLES" >')
+    monkeypatch.setenv("GLIBC_TUNABLES", users)
+    said = ptxas.assemble(program(tmp_path / "ptxas", script), PTX, "sm_80").cubin.decode()
+    assert "glibc.malloc.hugetlb=1:glibc.malloc.top_pad=" in said
+    # Of what is said twice the last counts.
+    assert said.strip().endswith(users or "glibc.malloc.trim_threshold=1073741824")
+    monkeypatch.delenv("GLIBC_TUNABLES")
+    again = ptxas.assemble(program(tmp_path / "ptxas", script), PTX, "sm_80").cubin.decode()
+    assert again.startswith("glibc.malloc.hugetlb=1:")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="programs are scripts here")
 def test_where_there_are_no_pipes_it_reads_its_standard_input(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

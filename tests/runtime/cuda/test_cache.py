@@ -8,7 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +19,7 @@ import tritium
 import tritium.language as tl
 from tritium import knobs
 from tritium.backends.nvptx import ptxas, tools
+from tritium.diagnostics import InternalError
 from tritium.runtime import cache
 from tritium.runtime.cuda import assembly, devices
 
@@ -110,7 +111,12 @@ class Tool:
     @contextlib.contextmanager
     def start(self, path: str, arch: str, options: list[str]) -> Iterator[SimpleNamespace]:
         self.calls.append((arch, options))
-        yield SimpleNamespace(finish=lambda text: assembly.link(devices.get(0), text))
+
+        def finish(text: str, meanwhile: Callable[[], None]) -> Any:
+            meanwhile()
+            return assembly.link(devices.get(0), text)
+
+        yield SimpleNamespace(finish=finish)
 
 
 def test_another_ptxas_assembles_anew(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,6 +174,24 @@ def test_damaged_entries_are_compiled_again(fake: Fake, damage: str) -> None:
     file.write_bytes(changed[damage])
     assert not is_cached()
     assert is_cached()
+
+
+def test_what_led_to_code_is_kept_whether_or_not_there_is_any(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def manifests() -> int:
+        return len(list(pathlib.Path(cache.folder()).glob(f"*{cache.MANIFEST_SUFFIX}")))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(assembly, "link", lambda *_: 1 / 0)
+        with pytest.raises(InternalError):
+            launch()
+    assert (manifests(), entries()) == (1, [])
+    launch()
+    assert (manifests(), len(entries())) == (1, 1)
+    # Other options, the same code: only what leads to it is new.
+    launch(num_stages=7)
+    assert (manifests(), len(entries())) == (2, 1)
 
 
 def test_code_is_compiled_anew_where_that_is_said(fake: Fake) -> None:

@@ -88,8 +88,10 @@ def key(arch: str, ptx_version: int) -> str:
 @contextlib.contextmanager
 def assembling(
     arch: str, ptx_version: int, options: str | None, device: Device | None, kernel: str
-) -> Iterator[Callable[[str], Assembly | None]]:
+) -> Iterator[Callable[[str, Callable[[], None]], Assembly | None]]:
     """A ``with`` block that yields a function from PTX to machine code.
+
+    It also takes what is to be called while ptxas works.
 
     ptxas, or the driver of ``device``, makes it; None where there is neither. ptxas starts at once,
     so that it is ready when the PTX is. ``options`` are further words for it. Raises
@@ -105,7 +107,12 @@ def assembling(
             with ptxas.Assembling(tool.path, arch, (options or "").split()) as started:
                 yield started.finish
         else:
-            yield lambda ptx: _by_driver(ptx, ptx_version, device, kernel)
+
+            def by_driver(ptx: str, meanwhile: Callable[[], None]) -> Assembly | None:
+                meanwhile()
+                return _by_driver(ptx, ptx_version, device, kernel)
+
+            yield by_driver
     except ptxas.AssemblerError as problem:
         place = "" if problem.place is None else f" at {problem.place[0]}:{problem.place[1]}"
         help = "the option ptx_options was given to it" if options else ""

@@ -118,6 +118,7 @@ class CudaCode(KernelCode):
         self.number = recent.number(place)
         self._count = len(types)
         self._pack = packer(types)
+        self._packed: dict[str, bytes] = {}
         _refuse(name, options, device)
 
     def _depends_on(self) -> Sequence[str]:
@@ -308,7 +309,7 @@ class CudaCode(KernelCode):
             kernel = self._guarded("compiling", lambda: self._compile(disjoint))
             if kernel.cubin:
                 with llvm.timed(self.times, "store"):
-                    cache.store(name, _kept(self.name, kernel))
+                    cache.store(name, _kept(self.name, kernel, self._packed))
         loaded = None
         if self.device is not None:
             with llvm.timed(self.times, "load"):
@@ -342,7 +343,7 @@ class CudaCode(KernelCode):
             )
             ptx = made.ptx if options.maxnreg is None else _limited(made.ptx, options.maxnreg)
             with llvm.timed(self.times, "assemble"):
-                assembled = assemble(ptx)
+                assembled = assemble(ptx, lambda: self._meanwhile(ptx, made.llvm_ir))
         cubin, usage = (b"", None) if assembled is None else assembled[:2]
         spilled = 0 if usage is None else usage.spill_stores
         return Code(
@@ -358,6 +359,11 @@ class CudaCode(KernelCode):
             spilled=spilled,
             spill_place=_spill_place(cubin) if spilled else None,
         )
+
+    def _meanwhile(self, ptx: str, llvm_ir: str) -> None:
+        """What the cache is to keep, as far as it is known before there is machine code."""
+        self.catch_up()
+        self._packed = {"ptx": cache.pack(ptx.encode()), "llir": cache.pack(llvm_ir.encode())}
 
     def _warn_of_spills(self, kernel: Code) -> None:
         if kernel.spilled:
@@ -439,7 +445,7 @@ def _limited(ptx: str, registers: int) -> str:
 # ---- the cache -----------------------------------------------------------------------------------
 
 
-def _kept(name: str, kernel: Code) -> cache.Entry:
+def _kept(name: str, kernel: Code, texts: Mapping[str, bytes]) -> cache.Entry:
     facts = {
         "kernel": name,
         "entry": kernel.entry,
@@ -451,9 +457,7 @@ def _kept(name: str, kernel: Code) -> cache.Entry:
         "spilled": kernel.spilled,
         "spill_place": kernel.spill_place,
     }
-    texts = {"ptx": kernel.ptx, "llir": kernel.llvm_ir}
-    sections = {name: text.encode() for name, text in texts.items()}
-    return cache.Entry(facts, {"cubin": kernel.cubin, **sections})
+    return cache.Entry(facts, {"cubin": kernel.cubin, **texts})
 
 
 def _restored(entry: cache.Entry) -> Code | None:
