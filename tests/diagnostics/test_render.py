@@ -64,6 +64,10 @@ def test_without_a_place_there_are_message_and_help_only() -> None:
     assert text(exp2_error(None, hint="")) == "error[E0204]: exp2 needs a float tile, got int32"
 
 
+def test_of_a_place_that_is_a_line_all_text_is_underlined() -> None:
+    assert underline("    tl.assume(x > 0)", Loc("f", 1))[1:] == (4, 16)
+
+
 @pytest.mark.parametrize("loc", [Loc("no such file.py", 3, 8, 3, 9), Loc(CELL, 99, 0, 99, 1)])
 def test_without_source_the_place_is_still_named(loc: Loc) -> None:
     lines = text(exp2_error(loc)).splitlines()

@@ -87,6 +87,7 @@ def test_checks(executor: str) -> None:
         assert caught.value.loc.file == __file__
         with open(__file__, encoding="utf-8") as file:
             assert file.read().splitlines()[caught.value.loc.line - 1].strip() == CHECK
+        assert f"|     {'^' * len(CHECK)}\n" in f"{caught.value}\n"
     assert (out[6:9] == 0).all()
     x[8] = 0
     kernel[(4,)](x, out, n=3, **options)

@@ -85,7 +85,8 @@ def underline(source: str, loc: Loc) -> tuple[str, int, int]:
 
     Tabs are expanded, other control characters shown as spaces, wide characters counted as two
     cells and combining ones as none. A range that goes on is underlined to the end of the line; one
-    that lies outside the line, as when the file was edited, gets a single caret.
+    that lies outside the line, as when the file was edited, gets a single caret. Where no more than
+    the line is known, all of its text is underlined.
     """
     shown: list[str] = []
     cells = [0]
@@ -101,6 +102,8 @@ def underline(source: str, loc: Loc) -> tuple[str, int, int]:
         cells.append(cells[-1] + width)
     start = min(loc.col, len(source))
     stop = len(source) if loc.end_line > loc.line else min(loc.end_col, len(source))
+    if not loc.col and not loc.end_line:
+        start, stop = len(source) - len(source.lstrip()), len(source)
     carets = max(cells[max(stop, start)] - cells[start], 1)
     return "".join(shown), cells[start], carets
 
