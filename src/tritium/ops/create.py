@@ -69,7 +69,7 @@ class Constant(Op):
         yield Reject("infinity", "E0203", lambda: full((2,), math.inf, int8), "value")
         yield Reject("a negative number", "E0203", lambda: full((2,), -1, uint8), "value")
         yield Reject("a string", "E0203", lambda: full((2,), "1", int8), "value")
-        yield Reject("a vector", "E0206", lambda: full((2,), given(int8, 2), int8), "shape")
+        yield Reject("a vector", "E0206", lambda: full((2,), given(int8, 2), int8), "value")
         yield Reject("a dtype by name", "E0204", lambda: full((2,), 1, "int8"), "dtype")
 
 

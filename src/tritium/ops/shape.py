@@ -171,7 +171,7 @@ class Reshape(Op):
         yield Reject("more elements", "E0206", lambda: reshape(x(6), 7), "shape")
         yield Reject("an open extent", "E0206", lambda: reshape(x(6), 2, -1), "shape")
         yield Reject("a float extent", "E0204", lambda: reshape(x(6), 2.0, 3), "shape")
-        yield Reject("an item of several", "E0206", lambda: item(x(2)), "shape")
+        yield Reject("an item of several", "E0206", lambda: item(x(2)), "input")
         yield Reject("squeezing an extent of 3", "E0206", lambda: squeeze(x(3, 1), 0), "dim")
         yield Reject("squeezing a scalar", "E0207", lambda: squeeze(x(), 0), "dim")
 
