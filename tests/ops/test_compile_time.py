@@ -32,6 +32,12 @@ FLAGS = {
     "tl.min(x, 0, True, return_indices_tie_break_left=FLAG)": "return_indices_tie_break_left",
     "tl.argmax(x, 0, tie_break_left=FLAG)": "tie_break_left",
     "tl.argmin(x, 0, keep_dims=FLAG)": "keep_dims",
+    "tl.any(x, 0, keep_dims=FLAG)": "keep_dims",
+    "tl.all(x, 0, keep_dims=FLAG)": "keep_dims",
+    "tl.count(x, 0, keep_dims=FLAG)": "keep_dims",
+    "tl.xor_sum(x, 0, keep_dims=FLAG)": "keep_dims",
+    "tl.reduce_or(x, 0, keep_dims=FLAG)": "keep_dims",
+    "tl.softmax(f, 0, ieee_rounding=FLAG)": "ieee_rounding",
     "tl.reshape(x, 2, 2, can_reorder=FLAG)": "can_reorder",
     "tl.ravel(x, can_reorder=FLAG)": "can_reorder",
     "tl.cat(x, x, can_reorder=FLAG)": "can_reorder",
@@ -61,6 +67,10 @@ NUMBERS = {
     "tl.histogram(x, FLAG)": "num_bins",
     "tl.map_elementwise(one, x, pack=FLAG)": "pack",
     "tl.arange(0, FLAG)": "end",
+    "tl.gather(x, x, FLAG - 1)": "axis",
+    "tl.expand_dims(x, FLAG)": "axis",
+    "tl.zeros((FLAG,), tl.int32)": "shape",
+    "tl.softmax(f, FLAG - 1)": "axis",
     "tl.full((FLAG,), 0, tl.int32)": "shape",
     "tl.dot(m, m, max_num_imprecise_acc=FLAG)": "max_num_imprecise_acc",
     "tl.range(0, 4, num_stages=FLAG)": "num_stages",
@@ -95,6 +105,9 @@ WORDS = {
     "tl.make_tensor_descriptor(p, [4], [1], [4], padding_option=FLAG)": "padding_option",
     "tl.make_tensor_descriptor(p, [4], [1], [FLAG])": "block_shape",
 }
+
+STRIDE = "tl.make_tensor_descriptor(p, [4], [FLAG], [4]).load([0])"
+"""A run-time stride is refused too, but by E0206, which says which one it must be."""
 
 TEMPLATE = """
 import tritium.language as tl
@@ -154,7 +167,7 @@ def test_run_time_values_are_refused(call: str, executor: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("executor", ["compiled", "eager"])
-@pytest.mark.parametrize("call", [*FLAGS, *NUMBERS])
+@pytest.mark.parametrize("call", [*FLAGS, *NUMBERS, STRIDE])
 def test_locals_may_stand_for_constants(call: str, executor: str, tmp_path: Path) -> None:
     for value in ("1", "True" if call in FLAGS else "3 // 2"):
         run(written(tmp_path, value, call), executor)
