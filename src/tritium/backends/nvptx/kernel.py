@@ -27,6 +27,7 @@ from .pointwise import Elements
 from .positions import Positions
 from .rearrange import REARRANGE, rearrange
 from .reductions import reduce
+from .repeats import Repeated
 from .rules import NVPTX, lowering_at
 from .shared import SharedMemory
 from .sources import MOVES, is_free
@@ -76,6 +77,7 @@ class Writer:
         self.flow = Flow(self)
         self.trips = Trips(self)
         self.scalars: dict[Value, V] = {}
+        self._repeated: dict[Op, Repeated] = {}
         written = {source.params[number].value for number in written_parameters(source)}
         self._written = written if disjoint and not stores_by_address(source) else None
         for param, given in zip(source.params, self.function.params):
@@ -291,6 +293,13 @@ class Writer:
         self.function.mark = around
         return made
 
+    def again(self, op: Op, operands: Sequence[V]) -> V:
+        """``apply``, for one register after another."""
+        repeated = self._repeated.get(op)
+        if repeated is None:
+            repeated = self._repeated[op] = Repeated(self, op)
+        return repeated(operands)
+
     def offset(self, op: memory.Offset, base: V, offset: V, b: Builder) -> V:
         """A pointer moved by a number of elements."""
         wide = b.int_cast(offset, i64, signed=op.offset.scalar.is_int_signed())
@@ -303,7 +312,7 @@ class Writer:
             operands = [known[x] if x in known else self.scalars[x] for x in op.operands]
             if isinstance(op, control.Yield):
                 return operands
-            known[op.result] = self.apply(op, operands)
+            known[op.result] = self.again(op, operands)
         raise InternalError("a combine region without control.yield")
 
 

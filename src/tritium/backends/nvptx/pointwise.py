@@ -266,5 +266,5 @@ class Elements:
             places = self._made_of(Place(value, layout, register))
             elements = [self.at(*each) for each in places]
             moved = isinstance(op, MOVES)
-            registers.append(elements[0] if moved else self.writer.apply(op, elements))
+            registers.append(elements[0] if moved else self.writer.again(op, elements))
         return Held(value.type, layout, tuple(registers))

@@ -107,7 +107,9 @@ class Assembling:
         self._folder.cleanup()
 
     def finish(self, ptx: str, meanwhile: Callable[[], None] = lambda: None) -> Assembly:
-        """Machine code for PTX. Raises ``AssemblerError``. ``meanwhile`` is called while it is made.
+        """Machine code for PTX; ``meanwhile`` is called while that is made.
+
+        Raises ``AssemblerError``.
 
         How many blocks are to share a multiprocessor is a guess of the compiler: where that made
         the assembler spill registers it is left out if that is better, and where an option limits
