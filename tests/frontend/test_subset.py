@@ -109,6 +109,11 @@ WORKS: list[tuple[str, int]] = [
     ('tl.store(out, float("inf") > 3)', 1),
     ("tl.store(out, isinstance(n, tl.tensor))", 1),
     ('tl.store(out, 2 if hasattr(n, "dtype") else 1)', 2),
+    ('tl.store(out, 2 if hasattr(n, "T") and not hasattr(n, "S") else 1)', 2),
+    (
+        'tl.store(out, 2 if hasattr(n, "sum") and hasattr(tl, "sum") and hasattr((1,), "S") else 1)',
+        1,
+    ),
     ('tl.store(out, getattr(n, "nope", 3))', 3),
     ("tl.store(out, n.dtype is tl.int32)", 1),
     ("tl.store(out, math.floor(math.pi))", 3),

@@ -227,7 +227,7 @@ def _get_attribute(obj: Any, name: str, *default: Any) -> Any:
 
 
 def _has_attribute(obj: Any, name: str) -> bool:
-    return hasattr(receiver(obj, name), name)
+    return python.has_attribute(obj, name)
 
 
 def _print(*values: Any, **options: Any) -> None:

@@ -82,9 +82,6 @@ def is_instance(obj: Any, class_or_tuple: Any) -> constexpr:
     return constexpr(isinstance(wrap(obj), classes) or isinstance(unwrap(obj), classes))
 
 
-_MISSING: Any = object()
-
-
 def get_attribute(obj: Any, name: Any, *default: Any) -> Any:
     """``getattr`` with a known name. Raises E0204 for what is no name."""
     if not isinstance(unwrap(name), str):
@@ -106,7 +103,7 @@ def get_attribute(obj: Any, name: Any, *default: Any) -> Any:
 
 def has_attribute(obj: Any, name: Any) -> constexpr:
     """``hasattr`` with a known name."""
-    return constexpr(get_attribute(obj, name, _MISSING) is not _MISSING)
+    return constexpr(python.has_attribute(obj, unwrap(name)))
 
 
 def _extreme(name: str, fold: Callable[..., Any], args: tuple[Any, ...], keep: Any) -> Any:

@@ -309,7 +309,7 @@ def receiver(value: Any, name: str) -> Any:
     if name == "value" and not hasattr(held, name):
         # A dtype, say, that was declared tl.constexpr.
         return constexpr(held)
-    if not hasattr(held, name) and number(held) is not None and _is_tile_attribute(name):
+    if number(held) is not None and not hasattr(held, name) and _is_tile_attribute(name):
         return to_tile(held)
     return held
 
@@ -326,6 +326,14 @@ def attribute(value: Any, name: str) -> Any:
     if isinstance(owner, TileTuple):
         return getattr(owner, name)
     return wrap(getattr(owner, name))
+
+
+def has_attribute(value: Any, name: str) -> bool:
+    """Whether ``attribute`` finds one; for a tile without computing it, which may be refused."""
+    owner = receiver(value, name)
+    if isinstance(owner, Tile):
+        return name in METHODS or hasattr(Tile, name)
+    return hasattr(owner, name)
 
 
 def no_attribute(value: Any, name: str) -> TritiumError:
