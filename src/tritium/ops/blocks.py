@@ -76,7 +76,8 @@ def _listed(op: str, values: Any, argument: str, count: int | None = None) -> tu
         got = describe(values)
         raise error("E0204", op=op, expected="a tuple", got=got, hint="", argument=argument)
     if count is not None and len(known) != count:
-        text = f"{len(known)} {argument} for {count} axes"
+        what = "extents of the shape" if argument == "shape" else argument
+        text = f"{len(known)} {what} for {count} axes"
         raise error("E0206", op=op, text=text, hint="give one for each axis", argument=argument)
     return known
 
