@@ -16,7 +16,6 @@ import argparse
 import importlib
 import json
 import os
-import resource
 import select
 import subprocess
 import sys
@@ -37,6 +36,9 @@ SHARE = 250
 """Programs that one process runs."""
 SHOWN = 40
 """Faults whose text is printed."""
+
+if sys.platform == "linux":
+    import resource
 
 Result = dict[str, Any]
 
@@ -79,8 +81,9 @@ def runner(kind: str) -> Callable[[int], Result]:
 
 def child(kind: str, first: int, last: int) -> None:
     """Run the programs of the seeds, and write one line for each."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.environ["TRITIUM_VERIFY"] = "1"
     warnings.simplefilter("ignore")
     # What kernels print goes nowhere.

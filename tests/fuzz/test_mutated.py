@@ -10,6 +10,7 @@ import ast
 import os
 import random
 import signal
+import sys
 
 import pytest
 from tests.fuzz import job
@@ -19,6 +20,8 @@ from tests.fuzz.mutate import mutated
 from tests.fuzz.outcome import Fault, Trial, judge
 
 import tritium.language as tl
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs signals of Unix")
 
 SAMPLE = 400
 CHUNK = 100
