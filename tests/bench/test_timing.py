@@ -69,4 +69,4 @@ def test_the_clock_is_the_system_s() -> None:
 
 
 def test_nothing_to_wait_for_on_the_cpu() -> None:
-    assert waiting_for([np.zeros(3), 1, None, "x", object(), np.zeros(3, "U1")]) is None
+    assert waiting_for("cpu") is None

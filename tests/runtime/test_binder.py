@@ -449,3 +449,16 @@ def test_the_function_of_a_grid_gets_every_argument_and_no_option() -> None:
     bound = bind(with_constants, 7, BLOCK=32, num_warps=8)
     resolve_grid(grid, bound.values, "kernel")
     assert seen == {"x": 7, "BLOCK": 32, "FLAG": False}
+
+
+def test_a_survey_needs_no_more_than_the_arrays() -> None:
+    floats, ints = np.zeros(3, np.float32), np.zeros(3, np.int8)
+    binder = tritium.jit(variadic).binder
+    assert binder.survey((floats, 1, (ints, None)), {"num_warps": 4}) == (
+        "cpu",
+        [dtypes.float32, dtypes.int8],
+    )
+    assert binder.survey((), {}) == ("cpu", [])
+    with pytest.raises(TritiumError) as caught:
+        binder.survey((np.zeros(3, np.complex64),), {})
+    assert caught.value.code == "E0501"

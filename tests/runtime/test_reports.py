@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
@@ -118,7 +119,7 @@ def test_each_launch_raises_its_own_problems() -> None:
 def meets(mine, theirs, out, failing):
     tl.atomic_xchg(mine, 1)
     looks = 0
-    while (tl.atomic_load(theirs) == 0) & (looks < 1 << 17):
+    while (tl.atomic_load(theirs) == 0) & (looks < 1 << 28):
         looks += 1
     tl.store(out, tl.atomic_load(theirs))
     tl.device_assert(tl.arange(0, 8) != failing, "met")
@@ -129,8 +130,12 @@ def test_launches_of_two_threads_run_side_by_side() -> None:
     flags = np.zeros((2, 16), np.int32)
     out = np.zeros((2, 16), np.int32)
     raised: list[Any] = [None, None]
+    begin = threading.Barrier(2)
+    met, nobody = np.ones(1, np.int32), np.zeros(1, np.int32)
+    meets[(1,)](met, met, nobody, -1, debug=True)
 
     def launch(me: int) -> None:
+        begin.wait()
         try:
             meets[(1,)](flags[me], flags[1 - me], out[me], 3 + me, debug=True)
         except TritiumError as problem:
@@ -160,6 +165,56 @@ def test_an_interrupt_stays_one() -> None:
         assert reports._PROBLEMS == {}
         with reports.raising():
             pass
+
+
+class Interrupted:
+    """A standard output at which Ctrl-C is pressed."""
+
+    def __init__(self) -> None:
+        self.writes = 0
+
+    def write(self, text: str) -> None:
+        self.writes += 1
+        raise KeyboardInterrupt
+
+    def flush(self) -> None:
+        pass
+
+
+@tritium.jit
+def fails_or_prints(x):
+    me = tl.program_id(0)
+    tl.device_assert(me + tl.load(x) != 0, "the first")
+    tl.device_print("me", me)
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+def test_an_interrupt_in_a_print_ends_the_launch(
+    executor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = Interrupted()
+    with tritium.knobs.cpu.scope(), monkeypatch.context() as patch:
+        tritium.knobs.cpu.num_threads = 1
+        patch.setattr(sys, "stdout", output)
+        with pytest.raises(KeyboardInterrupt):
+            on(prints, executor)[(50,)](np.ones(4, np.int8), n=4, hex=False)
+    assert output.writes == 1
+    assert reports._PROBLEMS == {}
+
+
+def test_an_interrupt_comes_before_failing_checks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = np.zeros(1, np.int32)
+    with tritium.knobs.cpu.scope():
+        tritium.knobs.cpu.num_threads = 1
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", Interrupted())
+            with pytest.raises(KeyboardInterrupt):
+                fails_or_prints[(2,)](x, debug=True)
+        with pytest.raises(TritiumError, match="the first"):
+            fails_or_prints[(2,)](x, debug=True)
+    assert capsys.readouterr().out == "pid (1, 0, 0) idx () me: 1\n"
 
 
 @tritium.jit

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import contextlib
+import copy
 import inspect
 import pickle
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -10,6 +14,7 @@ import pytest
 import tritium
 import tritium.language as tl
 from tritium.diagnostics import TritiumError
+from tritium.runtime.descriptors import TensorDescriptor
 from tritium.runtime.errors import AutotunerError
 from tritium.tune import Autotuner, Config
 
@@ -136,7 +141,7 @@ def test_the_fastest_is_taken_for_each_key() -> None:
     assert kernel.best_config is CONFIGS[0]
     assert filled(kernel) == [7] * 10
     assert kernel.best_config is CONFIGS[1]
-    assert kernel.cache == {(10, "int32"): CONFIGS[1], (20, "int32"): CONFIGS[0]}
+    assert kernel.cache == {(10, "int32", "cpu"): CONFIGS[1], (20, "int32", "cpu"): CONFIGS[0]}
     assert kernel.nargs is None
 
 
@@ -147,9 +152,50 @@ def test_the_key_holds_element_types_and_keywords() -> None:
     out = np.zeros(9, np.float32)
     kernel[(3,)](out, value=2.5, n=9)
     assert out.tolist() == [2.5] * 9
-    assert list(kernel.cache) == [(9, 2.5, "float32")]
+    assert list(kernel.cache) == [(9, 2.5, "fp32", "cpu")]
     kernel[(3,)](out, value=2.5, n=9)
     assert len(kernel.cache) == 1
+
+
+@tritium.jit
+def copy_block(pair, desc, out_ptr, BLOCK: tl.constexpr):
+    tl.store(out_ptr + tl.arange(0, 8), desc.load([0]) + tl.load(pair[0]))
+
+
+def test_the_key_holds_the_element_types_in_tuples_and_descriptors() -> None:
+    kernel = tritium.autotune(CONFIGS[:2], [], do_bench=no_time)(copy_block)
+    out = np.zeros(8, np.float32)
+    for pair, base in (("int32", "float32"), ("int32", "float64"), ("int8", "float64")):
+        desc = TensorDescriptor.from_tensor(np.ones(8, base), [8])
+        for _ in range(2):
+            kernel[(1,)]((np.ones(1, pair), 3), desc, out_ptr=out)
+    assert out.tolist() == [2] * 8
+    assert list(kernel.cache) == [
+        ("int32", "fp32", "fp32", "cpu"),
+        ("int32", "fp64", "fp32", "cpu"),
+        ("int8", "fp64", "fp32", "cpu"),
+    ]
+
+
+def test_a_key_that_has_no_hash() -> None:
+    kernel = tritium.autotune(CONFIGS, key=["out_ptr"])(KERNEL)
+    with pytest.raises(TritiumError) as caught:
+        filled(kernel)
+    assert caught.value.code == "E0515"
+    assert "argument out_ptr: a ndarray can't be found again" in caught.value.message
+
+
+def test_times_may_be_arrays() -> None:
+    times = {4: np.array([2.0, 1, 1]), 8: np.array([1.0, 3, 3]), 16: np.array([1.0, 2, 3])}
+    kernel = tritium.autotune(CONFIGS, key=["n"], do_bench=timed_as(times))(KERNEL)
+    assert filled(kernel) == [7] * 10
+    assert kernel.best_config is CONFIGS[2]
+
+
+def test_a_tuned_kernel_can_be_copied_and_pickled() -> None:
+    for again in (copy.copy(either), pickle.loads(pickle.dumps(either))):
+        total, _ = accumulated(again, np.asarray)
+        assert total.tolist() == [6] * 10
 
 
 def test_the_interpreter_takes_the_first() -> None:
@@ -179,6 +225,13 @@ def accumulate(total_ptr, seen_ptr, n, BLOCK: tl.constexpr, fits: tl.constexpr =
         tl.atomic_add(seen_ptr + offs, 1, mask=offs < n)
 
 
+def no_time(call: Any, quantiles: Any) -> int:
+    return 1
+
+
+either = tritium.autotune(CONFIGS[:2], ["n"], do_bench=no_time)(accumulate)
+
+
 def accumulated(tuned: Any, make: Any, n: int = 10) -> tuple[Any, Any]:
     total, seen = make(np.full(n, 5, np.int32)), make(np.full(n, 5, np.int32))
     tuned[lambda meta: (tritium.cdiv(n, meta["BLOCK"]),)](total, seen, n)
@@ -203,12 +256,91 @@ def test_what_runs_change_is_put_back(make: Any) -> None:
     )
     assert np.asarray(total).tolist() == [1] * 10
     assert np.asarray(seen).tolist() == [6] * 10
-    assert tuned.restore_copies == {}
     total, _ = accumulated(tuned, make)
     assert (
         np.asarray(getattr(total, "base", total) if make is as_wrapper else total).tolist()
         == [6] * 10
     )
+
+
+def test_copies_of_a_failed_launch_are_forgotten() -> None:
+    tuned = tritium.autotune(CONFIGS, ["n"], restore_value=["seen_ptr"], warmup=0, rep=0)(
+        accumulate
+    )
+    total, seen = np.zeros(4, np.int32), np.zeros(4, np.int32)
+    seen.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        tuned[(1,)](total, seen, 4)
+    assert tuned.cache == {}
+    tuned[(1,)](total, None, 4)
+    assert (total > len(CONFIGS)).all()
+
+
+# ---- in several threads --------------------------------------------------------------------------
+
+
+def in_threads(*calls: Any) -> None:
+    threads = [threading.Thread(target=each) for each in calls]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+
+def test_threads_that_tune_keep_to_their_own_arrays() -> None:
+    meet = threading.Barrier(2)
+
+    def even(args: dict[str, Any]) -> bool:
+        # A run of each thread has begun; where they go one by one, the other never comes.
+        with contextlib.suppress(threading.BrokenBarrierError):
+            meet.wait(0.2)
+        return True
+
+    tuned = tritium.autotune(
+        CONFIGS[:2],
+        ["n"],
+        restore_value=["total_ptr"],
+        do_bench=lambda call, quantiles: call() or 1,
+    )(tritium.heuristics({"fits": even})(accumulate))
+    arrays = [np.full(16, 100 * each, np.int32) for each in range(2)]
+    in_threads(*(lambda x=x, n=n: tuned[(4,)](x, None, n) for x, n in zip(arrays, (15, 16))))
+    assert arrays[0].tolist() == [1] * 15 + [0]
+    assert arrays[1].tolist() == [101] * 16
+    assert len(tuned.cache) == 2
+
+
+def test_threads_tune_for_a_key_once() -> None:
+    runs: list[int] = []
+
+    def do_bench(call: Any, quantiles: Any) -> int:
+        time.sleep(0.02)
+        runs.append(1)
+        return 1
+
+    kernel = tritium.autotune(CONFIGS, ["n"], do_bench=do_bench)(KERNEL)
+    in_threads(*[lambda: filled(kernel)] * 4)
+    assert len(runs) == len(CONFIGS)
+
+
+def test_what_is_tuned_does_not_wait_for_other_tuning() -> None:
+    going, launched = threading.Event(), threading.Event()
+
+    def do_bench(call: Any, quantiles: Any) -> int:
+        going.set()
+        assert launched.wait(20)
+        return 1
+
+    kernel = tritium.autotune(CONFIGS, ["n"], do_bench=do_bench)(KERNEL)
+    kernel.cache[10, "int32", "cpu"] = CONFIGS[1]
+    results: list[list[int]] = []
+
+    def meanwhile() -> None:
+        assert going.wait(20)
+        results.append(filled(kernel, 10))
+        launched.set()
+
+    in_threads(lambda: results.append(filled(kernel, 20)), meanwhile)
+    assert results == [[7] * 10, [7] * 20]
 
 
 def test_none_is_left_alone() -> None:
@@ -280,11 +412,11 @@ def test_what_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     at = next(
         i for i, line in enumerate(lines) if line == "Triton autotuning for function accumulate,"
     )
-    assert lines[at + 1] == "with key as (4, 'int32'),"
+    assert lines[at + 1] == "with key as (4, 'int32', 'cpu'),"
     assert lines[at + 2].startswith("finished after 0.")
     assert lines[at + 3 :] == [f"best config selected: {configs[1]};"]
     assert [(each["key"], each["best_config"], each["cache_hit"]) for each in heard] == [
-        ((4, "int32"), configs[1], False)
+        ((4, "int32", "cpu"), configs[1], False)
     ]
     assert heard[0]["fn"] is accumulate
 

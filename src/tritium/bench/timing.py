@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tritium.runtime.arrays import CUDA, Elsewhere, Refused, inspect
+from tritium.runtime.arrays import CPU
 
 SHORTEST = 2e-4
 """Seconds that a sample takes, about, at least: calls that are shorter are timed together."""
@@ -25,9 +24,9 @@ def do_bench(
 ) -> list[float]:
     """Quantiles of the milliseconds that ``fn()`` takes.
 
-    It is called for about ``warmup`` milliseconds untimed and for about ``rep`` timed, once at the
-    least. ``wait()`` returns when what was started is done (``waiting_for``). Caches are as the
-    calls leave them.
+    Six calls tell how long one takes; then it is called for about ``warmup`` milliseconds untimed
+    and for about ``rep`` timed, once at the least. ``wait()`` returns when what was started is done
+    (``waiting_for``). Caches are as the calls leave them.
     """
     done: Callable[[], object] = wait if wait is not None else lambda: None
     fn()
@@ -51,26 +50,16 @@ def _seconds(fn: Callable[[], object], calls: int, done: Callable[[], object]) -
     return (time.perf_counter() - start) / calls
 
 
-def waiting_for(values: Iterable[Any]) -> Callable[[], object] | None:
-    """A function that waits for the launches on the GPU of these arguments; None for the CPU."""
-    for value in values:
-        try:
-            array = inspect(value)
-        except (Refused, Elsewhere):
-            # The launch says what is wrong with it.
-            continue
-        if array is not None and array.device.startswith(CUDA):
-            return _waiting(int(array.device.partition(":")[2] or 0))
-    return None
-
-
-def _waiting(ordinal: int) -> Callable[[], object]:
+def waiting_for(device: str) -> Callable[[], object] | None:
+    """A function that waits for the launches on "cuda:0" and the like; None for the CPU."""
+    if device == CPU:
+        return None
     from tritium.runtime.cuda import devices
 
-    device = devices.get(ordinal)
+    gpu = devices.get(int(device.partition(":")[2] or 0))
 
     def wait() -> None:
-        with device.current():
-            device.cuda.cuCtxSynchronize()
+        with gpu.current():
+            gpu.cuda.cuCtxSynchronize()
 
     return wait

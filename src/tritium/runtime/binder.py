@@ -22,6 +22,7 @@ from tritium.frontend.specialize import (
     Spec,
     TupleSpec,
 )
+from tritium.ir.dtypes import DType
 from tritium.ops.callable import DeviceFunction
 from tritium.ops.constexpr import constexpr
 
@@ -285,7 +286,8 @@ class Binder:
         if bound is not None:
             return bound
         # Which of several errors is raised, this decides.
-        described, device = self._describe(values)
+        described, places = self._describe(values)
+        device = self._device(places)
         specs = [
             specialize.specialize_arg(_for_compiler(value), self.rules[name], self.kernel)
             for name, value in described.items()
@@ -391,8 +393,23 @@ class Binder:
 
     # ---- arrays ----------------------------------------------------------------------------------
 
-    def _describe(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        """The values with their arrays described, and the device of those."""
+    def survey(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[str, list[DType]]:
+        """Where a launch with these arguments runs, and the element types of its arrays.
+
+        Arguments may be missing yet, and keywords may be no parameters. Raises what ``bind`` does
+        for arrays that a kernel can't take.
+        """
+        given = {**dict(zip(self.positional, args)), **keywords}
+        if self._variadic is not None:
+            given[self._variadic] = tuple(args[len(self.positional) :])
+        _, places = self._describe({name: given[name] for name in self.rules if name in given})
+        device = self._device(places) or placement.default_device()
+        return device, [each.element for each in places.values() if isinstance(each, ArrayArgument)]
+
+    def _describe(
+        self, values: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, ArrayArgument | Elsewhere]]:
+        """The values with their arrays described, and where each array is."""
         places: dict[str, ArrayArgument | Elsewhere] = {}
         described = {
             name: value
@@ -400,7 +417,7 @@ class Binder:
             else self._described(value, name, name, places)
             for name, value in values.items()
         }
-        return described, self._device(places)
+        return described, places
 
     def _device(self, places: Mapping[str, ArrayArgument | Elsewhere]) -> str:
         """Where all arrays are. Raises E0512 and E0513."""

@@ -20,7 +20,7 @@ from tritium.ir.types import PointerType
 from tritium.ops import report
 
 _NUMBERS = itertools.count(1)
-_PROBLEMS: dict[int, list[Exception]] = {}
+_PROBLEMS: dict[int, list[BaseException]] = {}
 """What has gone wrong in the launches that are running, by their numbers."""
 
 
@@ -28,7 +28,8 @@ _PROBLEMS: dict[int, list[Exception]] = {}
 def raising() -> Iterator[int]:
     """Gives the number of a launch, which its code tells; raises afterwards its first problem.
 
-    That stands for an error of the launch itself, which it may have led to; an interrupt stays one.
+    That stands for an error of the launch itself, which it may have led to. An interrupt comes
+    before all problems, wherever in the launch it came.
     """
     number = next(_NUMBERS)
     problems = _PROBLEMS[number] = []
@@ -36,12 +37,21 @@ def raising() -> Iterator[int]:
         yield number
     except Exception:
         if problems:
-            raise problems[0] from None
+            raise _gravest(problems) from None
         raise
     finally:
         del _PROBLEMS[number]
     if problems:
-        raise problems[0]
+        raise _gravest(problems)
+
+
+def _gravest(problems: list[BaseException]) -> BaseException:
+    return min(problems, key=_is_error)
+
+
+def _is_error(problem: BaseException) -> bool:
+    """Not an interrupt, or another reason to end the program."""
+    return isinstance(problem, Exception)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -64,7 +74,11 @@ def _arrays(told: dict[str, Any], values: int) -> list[Any]:
 
 
 def _report(launch: int, what: int, size: int, x: int, y: int, z: int, values: int) -> None:
+    problem: BaseException | None
     try:
+        if not all(map(_is_error, _PROBLEMS[launch])):
+            # It is to end soon, however much it has to say.
+            return
         told = _described(ctypes.string_at(what, size))
         arrays = _arrays(told, values)
         if "message" not in told:
@@ -74,8 +88,8 @@ def _report(launch: int, what: int, size: int, x: int, y: int, z: int, values: i
         file, line, function = told.get("place", ("", 0, ""))
         loc = Loc(file, line, function=function) if file else None
         mask = arrays[1] if len(arrays) > 1 else None
-        problem: Exception | None = report.failure((x, y, z), told["message"], arrays[0], mask, loc)
-    except Exception as fault:  # noqa: BLE001 - raised by the launch
+        problem = report.failure((x, y, z), told["message"], arrays[0], mask, loc)
+    except BaseException as fault:  # noqa: BLE001 - raised by the launch
         problem = fault
     if problem is not None:
         _PROBLEMS[launch].append(problem)

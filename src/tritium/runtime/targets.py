@@ -158,6 +158,14 @@ def _gpu_target(kernel: str, device: str, wanted: Any, hint: str) -> Any:
         ) from None
 
 
+def architecture(kernel: str, device: str) -> str:
+    """What code for a device is made for: "cpu", or a GPU's architecture. Raises E0519."""
+    if device == CPU:
+        return CPU
+    arch: str = OnGpu(kernel, device, None).target.arch
+    return arch
+
+
 def of(kernel: JITFunction, bound: Bound) -> Place:
     """What a launch is compiled for. Raises E0801 and E0519."""
     if bound.device == CPU:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import functools
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tritium import knobs
 from tritium.bench import do_bench as measure
 from tritium.bench import waiting_for
 from tritium.diagnostics import error
-from tritium.runtime import callsite
+from tritium.ir.dtypes import DType
+from tritium.runtime import callsite, targets
 from tritium.runtime.errors import (
     AutotunerError,
     CompileTimeAssertionFailure,
@@ -39,6 +41,10 @@ UNUSABLE = (OutOfResources, CompileTimeAssertionFailure, PTXASError)
 
 class Autotuner(KernelInterface[Any]):
     """A kernel with its configurations; ``best_config`` is the one of the last launch.
+
+    Threads may launch it at once: it is tuned for one key at a time, and what is tuned already
+    doesn't wait for that. ``nargs`` are the positional arguments by name of the launch that began
+    last, for hooks to look at; None after a launch.
 
     ``cache`` holds the best one by key. Of the last measuring ``configs_timings`` holds the median,
     the 20 % and the 80 % quantile in ms by configuration, ``bench_time`` the seconds of it all.
@@ -69,10 +75,8 @@ class Autotuner(KernelInterface[Any]):
         self.restore_value = list(restore_value or ())
         self.user_defined_pre_hook = pre_hook is not None
         self.user_defined_post_hook = post_hook is not None
-        hooks = Hooks(self.reset_to_zero, self.restore_value)
-        self.restore_copies = hooks.copies
-        self.pre_hook: Callable[..., object] = pre_hook or hooks.before
-        self.post_hook: Callable[..., object] = post_hook or hooks.after
+        self.pre_hook = pre_hook
+        self.post_hook = post_hook
         self.num_warmups = warmup
         self.num_reps = rep
         self.use_cuda_graph = use_cuda_graph
@@ -87,7 +91,14 @@ class Autotuner(KernelInterface[Any]):
         self.bench_time: float | None = None
         self.best_config: Config | None = None
         self.nargs: dict[str, Any] | None = None
+        self._tuning = threading.RLock()
         self._check_names()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_tuning"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state, _tuning=threading.RLock())
 
     def _check_names(self) -> None:
         for what in ("key", "reset_to_zero", "restore_value"):
@@ -129,12 +140,12 @@ class Autotuner(KernelInterface[Any]):
         return _Interpreted(self)
 
     def _run(self, fn: Any, interpreted: bool, args: Sequence[Any], keywords: Any) -> Any:
-        self.nargs = dict(zip(self.arg_names, args))
+        nargs = self.nargs = dict(zip(self.arg_names, args))
         try:
-            config = self.best_config = self._choose(interpreted, args, keywords)
+            config = self.best_config = self._choose(interpreted, nargs, args, keywords)
             values = self._values(config, keywords)
             if config.pre_hook is not None:
-                config.pre_hook({**self.nargs, **keywords, **values})
+                config.pre_hook({**nargs, **keywords, **values})
             return fn.run(*args, **keywords, **values)
         finally:
             self.nargs = None
@@ -150,39 +161,71 @@ class Autotuner(KernelInterface[Any]):
     # ---- choosing --------------------------------------------------------------------------------
 
     def _choose(
-        self, interpreted: bool, args: Sequence[Any], keywords: Mapping[str, Any]
+        self,
+        interpreted: bool,
+        nargs: Mapping[str, Any],
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
     ) -> Config:
         if len(self.configs) == 1:
             return self.configs[0]
         if interpreted:
-            return self.prune_configs(keywords)[0]
-        key = self._key(keywords)
-        if key not in self.cache:
-            left = self.prune_configs(keywords)
-            one = len(left) == 1
-            self.cache[key] = left[0] if one else self._fastest(left, key, args, keywords)
-        return self.cache[key]
+            return self.prune_configs(keywords, nargs)[0]
+        device, types = self.base_fn.binder.survey(args, keywords)
+        key = self._key({**nargs, **keywords}, device, types)
+        found = self.cache.get(key)
+        if found is not None:
+            return found
+        with self._tuning:
+            found = self.cache.get(key)
+            if found is None:
+                left = self.prune_configs(keywords, nargs)
+                launch = _Launch(args, keywords, nargs, device)
+                found = left[0] if len(left) == 1 else self._fastest(left, key, launch)
+                self.cache[key] = found
+            return found
 
-    def _key(self, keywords: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The values of ``key`` among what was passed, and the element types of all arrays."""
-        known = {name: value for name, value in keywords.items() if name in self.arg_names}
-        passed = {**(self.nargs or {}), **known}
-        values = [passed[name] for name in self.keys if name in passed]
-        types = [str(value.dtype) for value in passed.values() if hasattr(value, "dtype")]
-        return (*values, *types)
+    def _key(
+        self, passed: Mapping[str, Any], device: str, types: Sequence[DType]
+    ) -> tuple[Any, ...]:
+        """The values of ``key`` among what was passed, all arrays' element types, and the target.
 
-    def _fastest(
-        self, left: Sequence[Config], key: Any, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> Config:
+        Arrays in tuples and descriptors are among them. Raises E0515 for a value without a hash.
+        """
+        kernel = self.base_fn.__name__
+        values = {name: passed[name] for name in self.keys if name in passed}
+        for name, value in values.items():
+            try:
+                hash(value)
+            except TypeError:
+                raise error(
+                    "E0515",
+                    kernel=kernel,
+                    name=name,
+                    text=f"a {type(value).__name__} can't be found again in the key of autotune",
+                    hint="take it out of the key, or pass a number or a tuple of numbers",
+                    argument=name,
+                ) from None
+        return (*values.values(), *map(str, types), targets.architecture(kernel, device))
+
+    def _fastest(self, left: Sequence[Config], key: Any, launch: _Launch) -> Config:
         """Time the configurations; the first one where none of them can be run."""
         start = time.perf_counter()
-        self.configs_timings = {each: self._bench(*args, config=each, **keywords) for each in left}
+        self.configs_timings = {each: self._bench(each, launch) for each in left}
         self.bench_time = time.perf_counter() - start
-        usable = {each: found for each, found in self.configs_timings.items() if found != _FAILED}
-        best = min(usable, key=usable.__getitem__) if usable else left[0]
-        self.pre_hook({**(self.nargs or {}), **keywords, **best.all_kwargs()}, reset_only=True)
+        times = {
+            each: _comparable(found)
+            for each, found in self.configs_timings.items()
+            if found is not _FAILED
+        }
+        best = min(times, key=times.__getitem__) if times else left[0]
+        before = self.pre_hook or self._hooks().before
+        before(launch.named(best.all_kwargs()), reset_only=True)
         self._tell(key, best)
         return best
+
+    def _hooks(self) -> Hooks:
+        return Hooks(self.reset_to_zero, self.restore_value)
 
     def _tell(self, key: Any, best: Config) -> None:
         """What the knobs ask for."""
@@ -200,47 +243,52 @@ class Autotuner(KernelInterface[Any]):
                 cache_hit=False,
             )
 
-    def _bench(self, *args: Any, config: Config, **keywords: Any) -> Any:
+    def _bench(self, config: Config, launch: _Launch) -> Any:
         """What ``do_bench`` says of launches with a configuration, infinite where it can't run."""
-        values = self._values(config, keywords)
-        full = {**(self.nargs or {}), **keywords, **values}
+        values = self._values(config, launch.keywords)
+        full = launch.named(values)
 
         def call() -> None:
+            hooks = self._hooks()
+            before, after = self.pre_hook or hooks.before, self.post_hook or hooks.after
             if config.pre_hook is not None:
                 config.pre_hook(full)
-            self.pre_hook(full)
+            before(full)
             try:
-                self.fn.run(*args, **keywords, **values)
+                self.fn.run(*launch.args, **launch.keywords, **values)
             except BaseException as problem:
-                self.post_hook(full, exception=problem)
+                after(full, exception=problem)
                 raise
-            self.post_hook(full, exception=None)
+            after(full, exception=None)
 
         self._say(f"Autotuning kernel {self.base_fn.__name__} with config {config}")
         try:
-            return self._benchmarker(full)(call, quantiles=QUANTILES)
+            return self._benchmarker(launch.device)(call, quantiles=QUANTILES)
         except UNUSABLE as problem:
             self._say(f"Autotuning failed with {problem}")
             return _FAILED
 
-    def _benchmarker(self, full: Mapping[str, Any]) -> Callable[..., Any]:
+    def _benchmarker(self, device: str) -> Callable[..., Any]:
         if self.do_bench is not None and self.num_warmups is None and self.num_reps is None:
             return self.do_bench
         warmup = WARMUP if self.num_warmups is None else self.num_warmups
         rep = REP if self.num_reps is None else self.num_reps
-        return functools.partial(measure, warmup=warmup, rep=rep, wait=waiting_for(full.values()))
+        return functools.partial(measure, warmup=warmup, rep=rep, wait=waiting_for(device))
 
     @staticmethod
     def _say(text: str) -> None:
         if knobs.autotuning.print:
             sys.stdout.write(f"{text}\n")
 
-    def prune_configs(self, keywords: Mapping[str, Any]) -> list[Config]:
+    def prune_configs(
+        self, keywords: Mapping[str, Any], nargs: Mapping[str, Any] | None = None
+    ) -> list[Config]:
         """The configurations that ``prune_configs_by`` leaves for a launch.
 
-        Raises ``AutotunerError`` where none is left, TypeError for a ``top_k`` that is no number.
+        ``nargs`` are its positional arguments by name, ``self.nargs`` where none are given. Raises
+        ``AutotunerError`` where none is left, TypeError for a ``top_k`` that is no number.
         """
-        nargs = self.nargs or {}
+        nargs = (self.nargs or {}) if nargs is None else nargs
         left = self.configs
         if self.early_config_prune is not None:
             left = list(self.early_config_prune(left, nargs, **keywords))
@@ -264,9 +312,9 @@ class Autotuner(KernelInterface[Any]):
 
     def warmup(self, /, *args: Any, **keywords: Any) -> list[Any]:
         """Compile every configuration that pruning leaves; returns the compiled kernels."""
-        self.nargs = dict(zip(self.arg_names, args))
+        nargs = self.nargs = dict(zip(self.arg_names, args))
         try:
-            left = self.prune_configs(keywords)
+            left = self.prune_configs(keywords, nargs)
             return [self.fn.warmup(*args, **keywords, **each.all_kwargs()) for each in left]
         finally:
             self.nargs = None
@@ -277,6 +325,24 @@ class Autotuner(KernelInterface[Any]):
 
 
 _FAILED = [math.inf] * len(QUANTILES)
+
+
+class _Launch(NamedTuple):
+    """A launch to tune for; ``nargs`` are its positional arguments by name."""
+
+    args: Sequence[Any]
+    keywords: Mapping[str, Any]
+    nargs: Mapping[str, Any]
+    device: str
+
+    def named(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """All by name, with the values of a configuration."""
+        return {**self.nargs, **self.keywords, **values}
+
+
+def _comparable(found: Any) -> Any:
+    """What a benchmarker gave: arrays and tensors as numbers, which have an order."""
+    return found.tolist() if hasattr(found, "tolist") else found
 
 
 class _Interpreted(KernelInterface[Any]):
@@ -305,17 +371,18 @@ def autotune(
 ) -> Callable[[Any], Autotuner]:
     """Decorator: launch a kernel with the fastest of ``configs`` for each value of ``key``.
 
-    The first launch with new values of the parameters in ``key``, or arrays of other element types,
-    runs the kernel many times, with one configuration after the other: what it adds to or reads
-    back must be named in ``reset_to_zero`` (set to zero before each run) or ``restore_value`` (put
-    back after each). ``pre_hook(args, reset_only=False)`` and ``post_hook(args, exception)``, with
-    the arguments by name, take the place of that. ``prune_configs_by`` leaves configurations out
-    before: ``early_config_prune(configs, named_args, **keywords)``, ``perf_model`` and ``top_k``.
-    ``do_bench(call, quantiles=...)`` takes the place of the timing, whose milliseconds are
-    ``warmup`` and ``rep``; ``use_cuda_graph`` and ``cache_results`` are kept as attributes only.
-    The interpreter takes the first configuration.
+    The first launch with new values of the parameters in ``key``, arrays of other element types, or
+    on another kind of device runs the kernel many times, with one configuration after the other:
+    what it adds to or reads back must be named in ``reset_to_zero`` (set to zero before each run)
+    or ``restore_value`` (put back after each). ``pre_hook(args, reset_only=False)`` and
+    ``post_hook(args, exception)``, with the arguments by name, take the place of that.
+    ``prune_configs_by`` leaves configurations out before: ``early_config_prune(configs, named_args,
+    **keywords)``, ``perf_model`` and ``top_k``. ``do_bench(call, quantiles=...)`` takes the place
+    of the timing, whose milliseconds are ``warmup`` and ``rep``; ``use_cuda_graph`` and
+    ``cache_results`` are kept as attributes only. The interpreter takes the first configuration.
 
-    Raises E0515 for names in ``key``, ``reset_to_zero`` or ``restore_value`` of no parameter.
+    Raises E0515 for names in ``key``, ``reset_to_zero`` or ``restore_value`` of no parameter, and
+    at a launch for a value of ``key`` that can't be hashed.
     """
 
     def decorate(fn: Any) -> Autotuner:

@@ -9,7 +9,10 @@ from tritium.runtime.arrays import TensorWrapper
 
 
 class Hooks:
-    """Sets arguments to zero before a run, and puts others back after it; None stays None."""
+    """Sets arguments of one run to zero before it, and puts others back after it.
+
+    None stays None.
+    """
 
     def __init__(self, zeroed: Sequence[str], restored: Sequence[str]) -> None:
         self.zeroed = zeroed
@@ -23,13 +26,12 @@ class Hooks:
                 _fill_with_zeros(args[name])
         if not reset_only:
             known = {name: args.get(name) for name in self.restored}
-            self.copies.update({n: _copied(x) for n, x in known.items() if x is not None})
+            self.copies = {n: _copied(x) for n, x in known.items() if x is not None}
 
     def after(self, args: Mapping[str, Any], exception: BaseException | None = None) -> None:
         """Put back, also where the run failed."""
         for name, copy in self.copies.items():
             _assign(args[name], copy)
-        self.copies.clear()
 
 
 def _fill_with_zeros(array: Any) -> None:

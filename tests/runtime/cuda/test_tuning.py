@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from tests.runtime.cuda.fake_driver import Fake
 
 import tritium
 import tritium.language as tl
+from tritium.runtime.descriptors import TensorDescriptor
 from tritium.tune import Config
 
 torch = pytest.importorskip("torch", reason="torch's tensors stand for those of a GPU")
@@ -29,3 +31,32 @@ def test_every_sample_waits_for_its_launches(fake: Fake) -> None:
     # For each of the two: after the first calls, before the sample and after it.
     assert fake.driver.log.count("cuCtxSynchronize") == 2 * 3
     assert len(fake.driver.launches) > 2 * (1 + 5 + 1)
+
+
+def double_blocks(arrays, n: tl.constexpr, BLOCK: tl.constexpr):
+    x, out = arrays
+    out.store([0], 2 * x.load([0]))
+
+
+def test_arrays_in_descriptors_and_tuples_are_waited_for_too(fake: Fake) -> None:
+    configs = [Config({"BLOCK": 32}), Config({"BLOCK": 64})]
+    tuned = tritium.autotune(configs, key=["n"], warmup=0, rep=0)(tritium.jit(double_blocks))
+    x, out = torch.rand(32), torch.zeros(32)
+    tuned[(1,)](tuple(TensorDescriptor.from_tensor(each, [32]) for each in (x, out)), n=1)
+    assert torch.equal(out, 2 * x)
+    assert fake.driver.log.count("cuCtxSynchronize") == 2 * 3
+
+
+def test_each_kind_of_device_has_its_own_best(fake: Fake) -> None:
+    configs = [Config({"BLOCK": 32}), Config({"BLOCK": 64})]
+    best = iter([1, 2, 2, 1])
+    tuned = tritium.autotune(configs, key=["n"], do_bench=lambda call, quantiles: next(best))(
+        tritium.jit(double)
+    )
+    for _ in range(2):
+        for make, fastest in ((np.asarray, configs[0]), (torch.from_numpy, configs[1])):
+            x, out = np.ones(64, np.float32), np.zeros(64, np.float32)
+            tuned[(2,)](make(x), make(out), 64)
+            assert (out == 2).all()
+            assert tuned.best_config is fastest
+    assert [key[-1][:3] for key in tuned.cache] == ["cpu", "sm_"]
