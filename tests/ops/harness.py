@@ -244,7 +244,7 @@ class EagerTracer:
     def tells(self, verb: str) -> None:
         pass
 
-    def again(self, frame: FrameType) -> None:
+    def again(self, frame: FrameType, execution: object) -> None:
         pass
 
     def region(self, function: Any, arg_types: Sequence[Type], rule: ScalarRule) -> Any:

@@ -101,6 +101,81 @@ WAIT = {
             tl.store(p + piece, 1)
             piece = tl.atomic_add(p, 1)
     """,
+    "a bit of what others count": """
+        while tl.atomic_add(p, 2) & 1 == 0:
+            pass
+    """,
+    "a count that moves away from its bound": """
+        while tl.atomic_add(p, 1) >= n:
+            pass
+    """,
+    "a count that moves away downwards": """
+        while n > tl.atomic_add(p, -1):
+            pass
+    """,
+    "a count that is to be met": """
+        while tl.atomic_add(p, 2) != n:
+            pass
+    """,
+    "a remainder of a count": """
+        while tl.atomic_add(p, 1) % 4 < n:
+            pass
+    """,
+    "a bound that moves along": """
+        bound = n
+        while tl.atomic_add(p, 1) < bound:
+            bound += 1
+    """,
+    "a bound that is polled": """
+        while tl.atomic_add(p, 1) < tl.atomic_load(q):
+            pass
+    """,
+    "the next piece, or another one": """
+        piece = 0
+        while piece < n:
+            if piece % 2 == 0:
+                piece = tl.atomic_add(p, 1)
+            else:
+                piece = tl.atomic_load(q)
+    """,
+    "a piece that may stay": """
+        piece = tl.atomic_add(p, 1)
+        while piece < n:
+            if tl.atomic_load(q) == 1:
+                piece = tl.atomic_add(p, 1)
+    """,
+    "pieces of ever another counter": """
+        place = 0
+        while tl.atomic_add(p + place, 1) < n:
+            place += 1
+    """,
+    "a short counter, which may be below n for ever": """
+        f = p.to(tl.pointer_type(tl.int8))
+        while tl.atomic_add(f, 64) < n:
+            pass
+    """,
+    "a counter without a sign, downwards": """
+        f = p.to(tl.pointer_type(tl.uint32))
+        while tl.atomic_add(f, -2) > 0:
+            pass
+    """,
+    "pieces or a flag": """
+        while (tl.atomic_add(p, 1) < n) | (tl.atomic_load(q) == 0):
+            pass
+    """,
+    "what is polled goes through memory": """
+        while tl.load(q) == 0:
+            tl.store(q, tl.load(p, volatile=True))
+    """,
+    "what is polled decides what is stored": """
+        while tl.load(q) == 0:
+            if tl.atomic_load(p) == 1:
+                tl.store(q, 1)
+    """,
+    "what is polled goes through memory by exchange": """
+        while tl.load(q) == 0:
+            tl.atomic_xchg(q, tl.load(p, volatile=True))
+    """,
     "a ticket": """
         mine = tl.atomic_add(p, 1)
         while tl.atomic_load(p + 1) != mine:
@@ -139,6 +214,32 @@ END = {
         while left > 0:
             tl.store(q + left, 1)
             left = tl.atomic_add(p, -4)
+    """,
+    "pieces of work, the bound first": """
+        piece = tl.atomic_add(p + 1, 64)
+        while n - 1 >= piece:
+            piece = tl.atomic_add(p + 1, 64)
+    """,
+    "pieces of work of another width": """
+        piece = tl.atomic_add(p, 1)
+        while piece < n.to(tl.int64):
+            piece = tl.atomic_add(p, 1)
+    """,
+    "a number of pieces of work": """
+        done, piece = 0, tl.atomic_add(p, 1)
+        while (piece < n) & (done < 5):
+            piece = tl.atomic_add(p, 1)
+            done += 1
+    """,
+    "loads and stores of its own": """
+        while tl.load(q) < n:
+            tl.store(q, tl.load(q) + 1)
+    """,
+    "loads of what nobody here writes": """
+        i = 0
+        while tl.load(q + i) > 0:
+            tl.atomic_max(p, tl.load(q + i))
+            i += 1
     """,
     "pieces by an If": """
         piece = 0

@@ -20,6 +20,7 @@ from tests.frontend.kernels import ir
 
 import tritium
 import tritium.language as tl
+from tritium import knobs
 from tritium.diagnostics import TritiumError
 from tritium.interp import grid as grids
 from tritium.interp import run_ir
@@ -303,6 +304,81 @@ def test_a_queue_of_work(executor: str) -> None:
 
 
 @tritium.jit
+def a_bit_of_a_count(count, out, mine):
+    if tl.program_id(0) == 0:
+        while tl.atomic_add(count, 2) & 1 == 0:
+            pass
+    else:
+        tl.atomic_or(count, 1)
+    tl.atomic_add(out, 1)
+
+
+@tritium.jit
+def away_from_the_bound(count, out, mine):
+    if tl.program_id(0) == 0:
+        while tl.atomic_add(count, 1) >= 0:
+            pass
+    else:
+        tl.atomic_xchg(count, -(2**40))
+    tl.atomic_add(out, 1)
+
+
+@tritium.jit
+def after_a_bound_that_moves(count, out, mine):
+    if tl.program_id(0) == 0:
+        bound = 1
+        while tl.atomic_add(count, 1) < bound:
+            bound += 1
+    else:
+        tl.atomic_add(count, 2**40)
+    tl.atomic_add(out, 1)
+
+
+@tritium.jit
+def through_memory(flag, out, mine):
+    if tl.program_id(0) == 0:
+        while tl.load(mine) == 0:
+            tl.store(mine, tl.load(flag, volatile=True))
+    else:
+        tl.atomic_xchg(flag, 1)
+    tl.atomic_add(out, 1)
+
+
+@tritium.jit
+def through_memory_by_a_branch(flag, out, mine):
+    if tl.program_id(0) == 0:
+        while tl.load(mine) == 0:
+            if tl.atomic_load(flag) == 1:
+                tl.store(mine, 1)
+    else:
+        tl.atomic_xchg(flag, 1)
+    tl.atomic_add(out, 1)
+
+
+@pytest.mark.parametrize("executor", ["cpu", "eager", "ir"])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        a_bit_of_a_count,
+        away_from_the_bound,
+        after_a_bound_that_moves,
+        through_memory,
+        through_memory_by_a_branch,
+    ],
+)
+def test_what_only_another_program_ends(kernel: Any, executor: str) -> None:
+    """The first of the programs waits, and nobody takes the second one at the same time."""
+    flag, out, mine = np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1, np.int64)
+    if executor == "cpu":
+        with knobs.cpu.scope():
+            knobs.cpu.num_threads = 1
+            kernel[(2,)](flag, out, mine)
+    else:
+        step_by_step(kernel, executor, 2, flag, out, mine)
+    assert out[0] == 2
+
+
+@tritium.jit
 def never(lock, out):
     while tl.atomic_cas(lock, 0, 1) == 1:
         pass
@@ -464,11 +540,39 @@ def attempts_in_turn(lock, out, n):
     tl.store(out, total)
 
 
+@tritium.jit
+def attempts_that_forget_the_round(lock, out, n):
+    """All variables are as they were in each round: only its iterator knows which one it is."""
+    for _ in range(n):
+        tries, _ = 0, 0
+        while (tries < 3) & (tl.atomic_cas(lock, 0, 1) != 0):
+            tries += 1
+    tl.store(out, n)
+
+
+@tritium.jit
+def three_attempts(lock):
+    tries = 0
+    while (tries < 3) & (tl.atomic_cas(lock, 0, 1) != 0):
+        tries += 1
+    return tries
+
+
+@tritium.jit
+def attempts_in_an_expression(lock, out, n):
+    for _ in range(n):
+        _, seen = 0, 0
+        seen += 3 + three_attempts(lock) * 2
+    tl.store(out, n)
+
+
 WANTED = {
     running_maximum: lambda n: 7,
     reads_the_same: lambda n: 14 * n,
     attempts: lambda n: n,
     attempts_in_turn: lambda n: n,
+    attempts_that_forget_the_round: lambda n: n,
+    attempts_in_an_expression: lambda n: n,
 }
 
 

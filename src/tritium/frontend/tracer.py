@@ -103,7 +103,7 @@ class CompileTracer:
     def decides(self, value: Value) -> None:
         """Nothing is known while a kernel is compiled."""
 
-    def again(self, frame: FrameType) -> None:
+    def again(self, frame: FrameType, execution: object) -> None:
         """No loop runs while a kernel is compiled."""
 
     def tells(self, verb: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tritium.diagnostics import InternalError, TritiumError, error
-from tritium.ir.core import ConcreteValue, Op, Value
+from tritium.ir.core import READS, ConcreteValue, Op, Value
 from tritium.ir.dtypes import Array, Type
 from tritium.ir.tracer import tracing
 from tritium.ops.callable import DeviceFunction
@@ -66,6 +66,7 @@ class EagerTracer:
         fixed = fixed and all(getattr(each, "fixed", False) for each in op.operands)
         polled = self.machine.polls != polls
         polled = polled or any(getattr(each, "polled", False) for each in op.operands)
+        polled = polled or (self.machine.kept and bool(op.effects & READS))
         for value, array in zip(results, conform_all(op, types, outcome, self.over_lanes)):
             value.data = array
             value.fixed = fixed
@@ -108,9 +109,9 @@ class EagerTracer:
         if getattr(value, "polled", False):
             self.machine.decided = True
 
-    def again(self, frame: FrameType) -> None:
-        """A loop of the kernel's ``frame`` begins another pass."""
-        self.machine.turn(lambda: state_of(frame))
+    def again(self, frame: FrameType, execution: object) -> None:
+        """A loop of the kernel's ``frame`` begins another pass of an ``execution`` of it."""
+        self.machine.turn(lambda: state_of(frame, execution))
 
     def tells(self, verb: str) -> None:
         """A program may print and assert by Python itself."""

@@ -19,6 +19,9 @@ class _Mark:
 MARK = _Mark()
 """The last constant of every code object that ``rewrite`` makes."""
 
+EXECUTION = ".while"
+"""How the variables of such code begin that tell the executions of its loops apart."""
+
 
 def is_kernel_code(code: CodeType) -> bool:
     """Whether ``rewrite`` made this code from a function of the user (or of the library)."""

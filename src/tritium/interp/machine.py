@@ -18,6 +18,9 @@ from .grid import Baton, Fiber, Index, Scheduler, padded
 from .memory import PAGE, Addresses, Fault, Memory, lanes_of
 from .waiting import Poll
 
+MOST_CHANGES = 64
+"""Passes of a loop that each change memory by what they poll, before others get their turn."""
+
 
 class Client:
     """Something that watches programs: a checker, a tracer, a debugger. Override what it needs.
@@ -58,17 +61,20 @@ class Machine:
     """One program; it is what ``Op.evaluate`` is given.
 
     ``polls`` counts the loads and atomic operations that have polled. ``decided``: what came of
-    them has decided what the program does.
+    them has decided what the program does. ``kept``: it may be in memory that the program wrote.
     """
 
     __slots__ = (
         "_address",
+        "_changes",
         "_pages",
         "_seen",
+        "_vain",
         "baton",
         "clients",
         "decided",
         "grid",
+        "kept",
         "kernel",
         "memory",
         "polls",
@@ -92,7 +98,10 @@ class Machine:
         self.clients = clients
         self.polls = 0
         self.decided = False
+        self.kept = False
         self._seen = 0
+        self._vain = False
+        self._changes = 0
         self._address = 0
         self._pages: set[int] = set()
 
@@ -138,6 +147,7 @@ class Machine:
             kept = values.reshape(-1)
             self.memory.scatter(active, kept if lanes is None else kept[lanes])
             self.baton.progressed()
+            self.kept |= self.polls > 0
         for client in self.clients:
             client.after_store(self, op, addresses, mask, values)
 
@@ -175,6 +185,9 @@ class Machine:
                 old[lanes[turn]] = before
         if changed:
             self.baton.progressed()
+            self.polls += 1
+            self.kept = True
+            self._address = int(active[0])
         elif active.size:
             self._poll(active)
         for client in self.clients:
@@ -193,15 +206,21 @@ class Machine:
     def turn(self, state: Callable[[], object]) -> None:
         """A loop begins another pass: where what it polled decided that, others get their turn.
 
-        ``state`` is what ``Poll`` says.
+        They get it later where each pass changed memory, as one does that takes the next piece of
+        work. ``state`` is what ``Poll`` says.
         """
         if self.polls != self._seen and self.decided:
             self._seen, self.decided = self.polls, False
+            self._changes += 1
+            if not self._vain and self._changes < MOST_CHANGES:
+                return
+            self._vain, self._changes = False, 0
             pages, self._pages = frozenset(self._pages), set()
             self.baton.suspend(Poll(self._address, pages, state))
 
     def _poll(self, active: Addresses) -> None:
         self.polls += 1
+        self._vain = True
         self._address = int(active[0])
         if active.size == 1:
             self._pages.add(self._address // PAGE)

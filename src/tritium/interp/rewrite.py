@@ -25,7 +25,7 @@ from tritium.ops.recursion import deep_recursion
 from tritium.ops.source import FunctionSource, capture
 
 from . import support
-from .frames import MARK
+from .frames import EXECUTION, MARK
 
 _SUPPORT = "\0tritium.interp.support"
 """Stands for the module ``support`` among a code object's constants until it is replaced."""
@@ -167,6 +167,7 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self, look_up: Callable[[str], Any]) -> None:
         self._look_up = look_up
         self._declared: set[str] = set()
+        self._loops = 0
 
     def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """A function's body, rewritten."""
@@ -256,25 +257,33 @@ class _Rewriter(ast.NodeTransformer):
         node.value = self._assigned(node.value)
         return node
 
-    def visit_If(self, node: ast.If) -> ast.AST:
-        return self._branch(node)
-
-    def visit_While(self, node: ast.While) -> ast.AST:
-        if not isinstance(node.test, ast.Constant):
-            return self._branch(node, "again")
-        # There is no test whose evaluation could tell of another pass: the body begins with that.
-        start = _begin(node.body[0])
-        told = self._call("again", ast.Constant(True), start=node.test, at=node.test)
-        for each in ast.walk(told):
-            ast.copy_location(each, start)
-        self._branch(node)
-        node.body.insert(0, ast.copy_location(ast.Expr(told), start))
-        return node
-
-    def _branch(self, node: ast.If | ast.While, decision: str = "truth") -> ast.AST:
+    def visit_If(self, node: ast.If) -> ast.stmt:
         # Python compiles known conditions away.
         if not isinstance(node.test, ast.Constant):
-            node.test = self._wrapped(decision, node.test)
+            node.test = self._wrapped("truth", node.test)
+        return self._branch(node)
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        name = f"{EXECUTION}{self._loops}"
+        self._loops += 1
+        start = _first(node.test)
+        begins = self._call("begins", start=start, at=start)
+        begin = _at(ast.Assign([_at(ast.Name(name, ast.Store()), start)], begins), start)
+        if not isinstance(node.test, ast.Constant):
+            test = self.visit(node.test)
+            execution = _at(ast.Name(name, ast.Load()), test)
+            node.test = self._call("again", test, execution, start=start, at=test)
+            return [begin, self._branch(node)]
+        # There is no test whose evaluation could tell of another pass: the body begins with that.
+        place, execution = _begin(node.body[0]), ast.Name(name, ast.Load())
+        told = self._call("again", ast.Constant(True), execution, start=start, at=start)
+        for each in ast.walk(told):
+            ast.copy_location(each, place)
+        self._branch(node)
+        node.body.insert(0, ast.copy_location(ast.Expr(told), place))
+        return [begin, node]
+
+    def _branch(self, node: ast.If | ast.While) -> ast.stmt:
         node.body = self.statements(node.body)
         node.orelse = self.statements(node.orelse)
         return node

@@ -26,6 +26,7 @@ from tritium.ops.tuples import TileTuple, several
 __all__ = [
     "again",
     "assigned",
+    "begins",
     "builtin",
     "chain",
     "choice",
@@ -70,13 +71,18 @@ def truth(value: Any) -> Any:
     return python.condition(value, "if") if isinstance(value, Tile) else value
 
 
-def again(value: Any) -> bool:
+def begins() -> object:
+    """Tells the execution of a ``while`` that is about to begin from every other one."""
+    return object()
+
+
+def again(value: Any, execution: object) -> bool:
     """What ``while`` decides by; where that is another pass, other programs may run first."""
     holds = bool(truth(value))
     if holds:
         tracer = active()
         if tracer is not None:
-            tracer.again(sys._getframe(1))
+            tracer.again(sys._getframe(1), execution)
     return holds
 
 

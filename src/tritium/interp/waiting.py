@@ -25,7 +25,7 @@ from tritium.ops.constexpr import unwrap
 from tritium.ops.tile import Tile
 from tritium.ops.tuples import Structure
 
-from .frames import call_program, is_kernel_code
+from .frames import EXECUTION, call_program, is_kernel_code
 from .memory import shared_pages
 
 LIBRARIES = frozenset({"tritium", "triton"})
@@ -97,19 +97,23 @@ class _Untold(Exception):
     """What decides a program's course isn't all in plain sight."""
 
 
-def state_of(frame: FrameType | None) -> object:
+def state_of(frame: FrameType | None, execution: object) -> object:
     """Where kernel code is from ``frame`` outwards and what its variables hold.
 
-    None where more than that may decide what it does next: it holds or calls what isn't of the
-    kernel language, such as a list's iterator or a plain function.
+    What is on the stacks, such as the iterators of ``for`` loops around, isn't seen. It stays as it
+    is in one ``execution`` of a loop, so states are equal only within one. None where still more
+    may decide what the program does next: it holds or calls what isn't of the kernel language, such
+    as a list's iterator or a plain function.
     """
-    held: list[Any] = []
+    held: list[Any] = [execution]
     try:
         while frame is not None and frame.f_code is not call_program.__code__:
             code = frame.f_code
             if is_kernel_code(code):
                 held.append((id(code), frame.f_lasti))
-                held += ((name, _told(value)) for name, value in sorted(frame.f_locals.items()))
+                for name, value in sorted(frame.f_locals.items()):
+                    if not name.startswith(EXECUTION):
+                        held.append((name, _told(value)))
                 if not code.co_filename.startswith(PACKAGE):
                     names = ((name, frame.f_globals.get(name)) for name in _globals(code))
                     held += ((name, _told(value)) for name, value in names)

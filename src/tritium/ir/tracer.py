@@ -53,7 +53,7 @@ class Tracer(Protocol):
     def decides(self, value: Value) -> None:
         """Note that a known value is asked for: what the program does next may depend on it."""
 
-    def again(self, frame: FrameType) -> None:
+    def again(self, frame: FrameType, execution: object) -> None:
         """Note that a ``while`` loop of kernel code that runs as Python begins another pass."""
 
     def tells(self, verb: str) -> None:
