@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import stat
+import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -196,8 +199,6 @@ def test_options_and_refusals() -> None:
     assert caught.value.place == ("folder/kernel.py", 10)
     with pytest.raises(AssemblerError):
         ptxas.assemble(path, PTX.replace("BODY", ""), "sm_80", ["--no-such-option"])
-    with pytest.raises(OSError, match="nowhere"):
-        ptxas.assemble("/nowhere/ptxas", PTX, "sm_80")
 
 
 COPYING = """#!/bin/sh
@@ -249,15 +250,13 @@ def test_its_memory_is_what_the_user_says_else_large_pages(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="programs are scripts here")
-def test_where_there_are_no_pipes_it_reads_its_standard_input(
+def test_where_no_file_can_be_its_standard_input(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(path: str) -> None:
-        raise OSError("no pipes here")
-
-    monkeypatch.setattr(os, "mkfifo", refuse)
+    monkeypatch.setattr(ptxas, "_INPUT", str(tmp_path / "absent"))
     path = program(tmp_path / "ptxas", COPYING.replace('cat "$source" ', "cat "))
-    assert ptxas.assemble(path, PTX, "sm_80").cubin.decode() == PTX
+    for text in (PTX, "x" * (3 << 20)):
+        assert ptxas.assemble(path, text, "sm_80").cubin.decode() == text
 
 
 @pytest.mark.skipif(os.name != "posix", reason="programs are scripts here")
@@ -269,6 +268,132 @@ def test_an_assembler_that_ends_without_reading(tmp_path: pathlib.Path, waits: s
     stops = program(tmp_path / "stops", f"#!/bin/sh\n{waits}head -c 1 $6 > /dev/null\nexit 3\n")
     with pytest.raises(AssemblerError, match="ended with status 3"):
         ptxas.assemble(stops, "x" * (1 << 20), "sm_80")
+
+
+# ---- what goes wrong -----------------------------------------------------------------------------
+
+
+READING = """#!/bin/sh
+while [ $# -gt 0 ]; do
+  case $1 in -o) shift; out=$1;; *) source=$1;; esac
+  shift
+done
+exec 3< "$source"
+"""
+"""The first lines of an assembler that has opened its source and hasn't read it."""
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked up in /proc")
+
+
+def is_running(number: int) -> bool:
+    try:
+        status = pathlib.Path(f"/proc/{number}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def python(code: str, *words: str) -> subprocess.Popen[str]:
+    head = "import os, sys, time\nfrom tritium.backends.nvptx import ptxas\n"
+    command = [sys.executable, "-c", head + code, *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+@on_linux
+@pytest.mark.parametrize("before", ["", "sleep 1\n"])
+def test_it_ends_when_the_process_is_killed(tmp_path: pathlib.Path, before: str) -> None:
+    """Before it has opened its source, and after."""
+    path = program(tmp_path / "ptxas", COPYING.replace("sleep 0.05\n", before))
+    code = (
+        "started = ptxas.Assembling(sys.argv[1], 'sm_80')\n"
+        "print(started._process.pid, started._folder.name, flush=True)\ntime.sleep(60)\n"
+    )
+    with python(code, path) as parent:
+        assert parent.stdout is not None
+        number, folder = parent.stdout.readline().split()
+        time.sleep(0.3)
+        assert is_running(int(number))
+        parent.kill()
+    end = time.monotonic() + 10
+    try:
+        while is_running(int(number)):
+            assert time.monotonic() < end, "it waits for ever"
+            time.sleep(0.02)
+    finally:
+        if is_running(int(number)):
+            os.kill(int(number), signal.SIGKILL)
+        for each in pathlib.Path(folder).iterdir():
+            each.unlink()
+        os.rmdir(folder)
+
+
+@on_linux
+def test_a_fork_does_not_keep_it_waiting(tmp_path: pathlib.Path) -> None:
+    path = program(tmp_path / "ptxas", READING + 'cat <&3 > "$out"\n')
+    code = (
+        "ptxas._SECONDS = 5.0\n"
+        "with ptxas.Assembling(sys.argv[1], 'sm_80') as started:\n"
+        "    time.sleep(0.2)\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n        time.sleep(60)\n"
+        "    try:\n        print(started.finish('text').cubin.decode())\n"
+        "    finally:\n        os.kill(child, 9)\n"
+    )
+    with python(code, path) as parent:
+        assert parent.communicate() == ("text\n", None)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="programs are scripts here")
+@pytest.mark.parametrize("script", ["#!/bin/sh\n", READING, READING + "head -c 9 <&3\n"])
+@pytest.mark.parametrize("length", [1, 300_000, 3 << 20])
+def test_an_assembler_that_hangs_is_waited_for_no_longer_than_is_said(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, script: str, length: int
+) -> None:
+    monkeypatch.setattr(ptxas, "_SECONDS", 0.2)
+    path = program(tmp_path / "ptxas", script + "exec sleep 20\n")
+    before = time.monotonic()
+    with ptxas.Assembling(path, "sm_80") as started:
+        time.sleep(0.1)
+        with pytest.raises(AssemblerError, match="had not ended after"):
+            started.finish("x" * length)
+    assert time.monotonic() - before < 15
+
+
+@pytest.mark.skipif(os.name != "posix", reason="programs are scripts here")
+def test_an_assembler_may_say_much_before_it_reads(tmp_path: pathlib.Path) -> None:
+    says = 'head -c 300000 /dev/zero | tr "\\0" x\ncat <&3 > "$out"\n'
+    text = "y" * (3 << 20)
+    with ptxas.Assembling(program(tmp_path / "ptxas", READING + says), "sm_80") as started:
+        time.sleep(0.1)
+        made = started.finish(text)
+    assert made.cubin.decode() == text
+    assert made.log == "x" * 300_000
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the words are those of the system")
+def test_an_assembler_that_can_not_be_started(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(AssemblerError, match=r"could not be run: .*nowhere"):
+        ptxas.assemble("/nowhere/ptxas", PTX, "sm_80")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    with pytest.raises(AssemblerError, match=r"could not be run: .*absent"):
+        ptxas.assemble(sys.executable, PTX, "sm_80")
+
+
+@on_linux
+def test_no_space_is_left(tmp_path: pathlib.Path) -> None:
+    path = program(tmp_path / "ptxas", READING + 'cat <&3 > "$out"\n')
+    code = (
+        "import resource\n"
+        "with ptxas.Assembling(sys.argv[1], 'sm_80') as started:\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "    try:\n        started.finish('x' * 5000)\n"
+        "    except ptxas.AssemblerError as problem:\n        print(problem)\n"
+    )
+    with python(code, path) as process:
+        said, _ = process.communicate()
+    assert said.startswith("ptxas could not be run: ")
+    assert "File too large" in said
 
 
 # ---- machine code --------------------------------------------------------------------------------

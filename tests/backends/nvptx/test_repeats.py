@@ -11,7 +11,19 @@ from tests.backends.nvptx.test_assembled import BLOCKS, functions
 from tests.backends.test_rules import MNEMONICS, cases, kind_of, operation
 
 from tritium.backends.common.rules import register_type
-from tritium.backends.emit import Builder, Module, V, const, float_, i1, i32, void, zero
+from tritium.backends.emit import (
+    Builder,
+    Module,
+    V,
+    const,
+    float_,
+    i1,
+    i32,
+    i64,
+    ptr,
+    void,
+    zero,
+)
 from tritium.backends.nvptx import rules
 from tritium.backends.nvptx.compile import write_module
 from tritium.backends.nvptx.repeats import Repeated
@@ -135,6 +147,29 @@ def test_what_a_rule_takes_from_elsewhere_is_not_copied(copies: list[bool]) -> N
     b.call("use", void, [before, *results])
     b.ret()
     assert module.text().count("fadd") == 2
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (1, 2, 0)])
+def test_a_constant_without_a_number_is_not_copied(order: Sequence[int]) -> None:
+    """The null pointer is one."""
+    module = Module("test")
+    function = module.function("kernel", void, [(ptr, "p"), (ptr, "q"), (i64, "n"), (i64, "m")])
+    b = Builder(function.entry)
+    p, q, n, m = function.params
+    operands = [[zero(ptr), n], [p, m], [q, n]]
+    writer: Any = SimpleNamespace(
+        b=b,
+        function=function,
+        lines=SimpleNamespace(mark=lambda loc: ""),
+        apply=lambda op, values: b.gep(values[0], values[1]),
+    )
+    repeated = Repeated(writer, SimpleNamespace(loc=None))  # type: ignore[arg-type]
+    start = len(function.entry.lines)
+    for each in order:
+        repeated(operands[each])
+    found = [line.split(", ptr ")[1] for line in function.entry.lines[start:]]
+    expected = ["null, i64 %n", "%p, i64 %m", "%q, i64 %n"]
+    assert found == [expected[each] for each in order]
 
 
 def test_code_elsewhere_is_not_copied(copies: list[bool]) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import pickle
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import types
@@ -19,9 +21,10 @@ from tests.runtime.cuda.fake_driver import INVALID_VALUE, MOST_SHARED, STICKY, F
 import tritium
 import tritium.language as tl
 from tritium import knobs
+from tritium.backends.nvptx.tools import Assembler
 from tritium.diagnostics import LaunchError, TritiumError, TritiumWarning
 from tritium.runtime import hostcode, objects
-from tritium.runtime.cuda import devices, library, recent
+from tritium.runtime.cuda import assembly, devices, library, recent
 from tritium.runtime.errors import OutOfResources, PTXASError
 
 torch = pytest.importorskip("torch", reason="torch's tensors stand for those of a GPU")
@@ -574,6 +577,19 @@ def test_ptx_that_is_refused(adding: Adding, monkeypatch: pytest.MonkeyPatch) ->
     problem = refusal(adding.launch)
     assert isinstance(problem, PTXASError)
     assert "add at here.py:12: Not a name: bad;" in problem.message
+
+
+def test_an_assembler_that_can_not_be_run(
+    adding: Adding, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    """It has no folder to work in."""
+    tool = Assembler(sys.executable, "13.0.88", 90, frozenset({"sm_90a"}))
+    monkeypatch.setattr(assembly, "assembler", lambda: tool)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "absent"))
+    problem = refusal(adding.launch)
+    assert isinstance(problem, PTXASError)
+    assert "add: ptxas could not be run: " in problem.message
+    assert "absent" in problem.message
 
 
 def test_options_of_the_assembler(fake: Fake) -> None:

@@ -13,18 +13,23 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from .tools import FLAGS
+
+if sys.platform != "win32":
+    import fcntl
 
 _BLOCKS = re.compile(r"^\.minnctapersm .*\n", re.MULTILINE)
 _PTX_LINE = re.compile(r", line (\d+); (?:error|fatal)\s*: (.*)")
 _SECONDS = 300.0
 """After which the assembler counts as hung."""
-_PAUSE = 1e-4
-"""Seconds between two looks at whether it has come to reading its source."""
+_INPUT = "/proc/self/fd/0"
+"""The standard input of whoever opens it, on Linux."""
+_PIPE = 1 << 20
+"""Bytes of PTX that wait in the pipe: as many as Linux lets everybody have by default."""
 _MEMORY = ("hugetlb=1", f"top_pad={32 << 20}", f"trim_threshold={1 << 30}")
 """How glibc is to get the assembler's memory: in few large pages, of which it gives none back. It
 spends an eighth of its time on page faults otherwise (glibc, "Memory Allocation Tunables")."""
@@ -53,7 +58,10 @@ class Assembly(NamedTuple):
 
 
 class AssemblerError(RuntimeError):
-    """PTX was refused. ``place`` is the file and line of Python it was made for, where known."""
+    """PTX was refused, or the assembler couldn't be run.
+
+    ``place`` is the file and line of Python that refused PTX was made for, where known.
+    """
 
     def __init__(self, message: str, log: str, place: tuple[str, int] | None = None) -> None:
         super().__init__(message)
@@ -62,48 +70,72 @@ class AssemblerError(RuntimeError):
 
 
 def assemble(path: str, ptx: str, arch: str, options: Sequence[str] = ()) -> Assembly:
-    """Machine code for an architecture. Raises ``AssemblerError``; OSError where it doesn't run."""
+    """Machine code for an architecture. Raises ``AssemblerError``."""
     with Assembling(path, arch, options) as assembling:
         return assembling.finish(ptx)
+
+
+_feeding: weakref.WeakSet[IO[bytes]] = weakref.WeakSet()
+"""Pipes whose end is still to come."""
+
+
+def _forget() -> None:
+    """A fork that kept such a pipe open would keep its assembler waiting for the end."""
+    for pipe in list(_feeding):
+        pipe.close()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_forget)
 
 
 class Assembling:
     """An assembler that has been started and waits for its PTX; ``with`` ends it in any case.
 
-    It starts while the PTX is still being made. Raises OSError where it doesn't run.
+    It starts while the PTX is still being made, and ends by itself where this process does: it
+    waits for what comes from a pipe that this process alone holds open for writing. Raises
+    ``AssemblerError`` where it doesn't run.
     """
 
     def __init__(self, path: str, arch: str, options: Sequence[str] = ()) -> None:
         self._again = path, arch, options
         self._limited = any("maxrregcount" in option for option in options)
-        self._folder = tempfile.TemporaryDirectory(prefix="tritium-ptxas-")
+        try:
+            self._folder = tempfile.TemporaryDirectory(
+                prefix="tritium-ptxas-", ignore_cleanup_errors=True
+            )
+        except OSError as problem:
+            raise _not_run(problem) from problem
         self._result = os.path.join(self._folder.name, "kernel.cubin")
         self._source = os.path.join(self._folder.name, "kernel.ptx")
-        self._piped = _make_pipe(self._source)
-        command = [path, f"-arch={arch}", *FLAGS, *options, "-o", self._result]
-        pipe = subprocess.PIPE
+        self._linked = _link_input(self._source)
+        source = self._source if self._linked else "-"
         try:
             self._process = subprocess.Popen(
-                [*command, self._source if self._piped else "-"],
-                stdin=subprocess.DEVNULL if self._piped else pipe,
-                stdout=pipe,
+                [path, f"-arch={arch}", *FLAGS, *options, "-o", self._result, source],
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 env=_environment(),
-                text=True,
-                encoding="utf-8",
-                errors="replace",
             )
-        except OSError:
+        except OSError as problem:
             self._folder.cleanup()
-            raise
+            raise _not_run(problem) from problem
+        assert self._process.stdin is not None
+        _feeding.add(self._process.stdin)
 
     def __enter__(self) -> Assembling:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        if self._process.returncode is None:
-            self._process.kill()
-            self._process.communicate()
+        process = self._process
+        if process.returncode is None:
+            process.kill()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+        process.wait()
         self._folder.cleanup()
 
     def finish(self, ptx: str, meanwhile: Callable[[], None] = lambda: None) -> Assembly:
@@ -125,39 +157,67 @@ class Assembling:
         return made
 
     def _finish(self, ptx: str, meanwhile: Callable[[], None] = lambda: None) -> Assembly:
-        if self._piped:
-            self._feed(ptx.encode())
+        try:
+            rest = self._feed(ptx.encode())
+        except OSError as problem:
+            raise _not_run(problem) from problem
         meanwhile()
         try:
-            log, _ = self._process.communicate(None if self._piped else ptx, timeout=_SECONDS)
+            said, _ = self._process.communicate(rest, timeout=_SECONDS)
+            log = said.decode(errors="replace").replace("\r\n", "\n")
+            if self._process.returncode or not os.path.exists(self._result):
+                raise refusal(log, ptx, self._process.returncode)
+            with open(self._result, "rb") as stream:
+                return Assembly(stream.read(), usage(log), log)
         except subprocess.TimeoutExpired:
             raise AssemblerError(f"ptxas had not ended after {_SECONDS:.0f} s", "") from None
-        if self._process.returncode or not os.path.exists(self._result):
-            raise refusal(log, ptx, self._process.returncode)
-        with open(self._result, "rb") as stream:
-            return Assembly(stream.read(), usage(log), log)
+        except OSError as problem:
+            raise _not_run(problem) from problem
 
-    def _feed(self, ptx: bytes) -> None:
-        """Write to the pipe as soon as it is read; not at all where the assembler has ended.
+    def _feed(self, ptx: bytes) -> bytes | None:
+        """Write what the pipe takes at once, and return the rest; None where that was all.
 
-        It reads its source once more at its end: then that is a plain file.
+        The assembler reads its source once more at its end: then that is a plain file. It is one
+        from the first where the assembler hasn't opened it yet.
         """
-        plain = self._source + ".again"
-        with open(plain, "wb") as stream:
-            stream.write(ptx)
-        end = time.monotonic() + _SECONDS
-        while self._process.poll() is None and time.monotonic() < end:
-            try:
-                pipe = os.open(self._source, os.O_WRONLY | os.O_NONBLOCK)
-            except OSError:
-                # Nobody reads it yet.
-                time.sleep(_PAUSE)
-                continue
-            os.replace(plain, self._source)
-            os.set_blocking(pipe, True)
-            with contextlib.suppress(BrokenPipeError), open(pipe, "wb") as stream:
+        if self._linked:
+            plain = self._source + ".plain"
+            with open(plain, "wb") as stream:
                 stream.write(ptx)
-            return
+            os.replace(plain, self._source)
+        pipe = self._process.stdin
+        assert pipe is not None
+        rest = _write_at_once(pipe.fileno(), ptx)
+        if rest:
+            return rest
+        # The end of the file must not wait for ``communicate``, which takes no closed pipe.
+        pipe.close()
+        self._process.stdin = None
+        return None
+
+
+def _write_at_once(pipe: int, text: bytes) -> bytes:
+    """Write to a pipe without waiting for its reader; what is left over."""
+    if sys.platform == "win32":
+        return text
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            # A user has a limit here: then it takes less at once.
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, min(len(text), _PIPE))
+    os.set_blocking(pipe, False)
+    try:
+        while text:
+            text = text[os.write(pipe, text) :]
+    except BlockingIOError:
+        os.set_blocking(pipe, True)
+    except BrokenPipeError:
+        # It has ended, and says why.
+        return b""
+    return text
+
+
+def _not_run(problem: OSError) -> AssemblerError:
+    return AssemblerError(f"ptxas could not be run: {problem}", "")
 
 
 def _environment() -> Mapping[str, str]:
@@ -167,16 +227,17 @@ def _environment() -> Mapping[str, str]:
     return {**os.environ, name: ":".join(filter(None, (*ours, os.environ.get(name))))}
 
 
-def _make_pipe(path: str) -> bool:
-    """A named pipe, where there are such.
+def _link_input(path: str) -> bool:
+    """A file that is the standard input of whoever opens it, where there can be such.
 
-    ptxas reads its standard input first of all, but a file only when everything else of its start
-    is done, which takes longer: before a pipe it waits at the right place.
+    ptxas reads what it is given as standard input first of all, but a file only when everything
+    else of its start is done, which takes longer: with a file it waits at the right place. Unlike a
+    named pipe this one can be opened when nobody is left who would write to it.
     """
-    if sys.platform == "win32":
+    if not os.path.lexists(_INPUT):
         return False
     try:
-        os.mkfifo(path)
+        os.symlink(_INPUT, path)
     except OSError:
         return False
     return True

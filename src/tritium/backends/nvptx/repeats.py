@@ -22,6 +22,11 @@ _UNNAMED = "%."
 """What names begin with that nobody chose."""
 
 
+def _is_register(value: V) -> bool:
+    """Not a constant, in which a rule may see something. ``null`` is one that has no number."""
+    return value.number is None and value.text.startswith("%")
+
+
 class Line(NamedTuple):
     """An instruction: its result's name, and its text as a format for the names in it.
 
@@ -70,7 +75,7 @@ class Repeated:
     def _read(self, lines: Sequence[str]) -> list[Line] | None:
         """The lines of a rule; None where they depend on more than its operands."""
         assert self._operands is not None
-        if any(each.number is not None for each in self._operands):
+        if not all(map(_is_register, self._operands)):
             return None
         known = self._writer.b.block.known
         defined = {each.text for each in self._operands}
@@ -94,7 +99,7 @@ class Repeated:
         assert self._lines is not None
         names: dict[str, str] = {}
         for before, now in zip(self._operands, operands, strict=True):
-            if now.number is not None or names.setdefault(before.text, now.text) != now.text:
+            if not _is_register(now) or names.setdefault(before.text, now.text) != now.text:
                 return None
         if len(set(names.values())) != len(names):
             return None

@@ -95,7 +95,8 @@ def assembling(
 
     ptxas, or the driver of ``device``, makes it; None where there is neither. ptxas starts at once,
     so that it is ready when the PTX is. ``options`` are further words for it. Raises
-    ``PTXASError`` for PTX that is refused, E0519 where the driver is too old for it.
+    ``PTXASError`` for PTX that is refused and where ptxas can't be run, E0519 where the driver is
+    too old for it.
     """
     # A warm start assembles nothing.
     from tritium.backends.nvptx import ptxas
