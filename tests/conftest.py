@@ -6,6 +6,7 @@ import atexit
 import ctypes
 import functools
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -32,7 +33,10 @@ def is_knob(name: str) -> bool:
     return name.startswith(("TRITON_", "TRITIUM_"))
 
 
-# Before any test module is imported: what the caller's shell sets must not change a result.
+# Before any test module is imported: what the caller's shell sets must not change a result. One
+# that has started this in the background has it ignore Ctrl-C, which tests press.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 for variable in filter(is_knob, list(os.environ)):
     del os.environ[variable]
 
