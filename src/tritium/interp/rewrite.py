@@ -275,6 +275,11 @@ class _Rewriter(ast.NodeTransformer):
             node.test = self._call("again", test, execution, start=start, at=test)
             return [begin, self._branch(node)]
         # There is no test whose evaluation could tell of another pass: the body begins with that.
+        if sys.version_info < (3, 11):
+            # On the loop's line it takes the place of an instruction that each pass begins with.
+            for each in ast.walk(begin):
+                if isinstance(each, (ast.expr, ast.stmt)):
+                    _at(each)
         place, execution = _begin(node.body[0]), ast.Name(name, ast.Load())
         told = self._call("again", ast.Constant(True), execution, start=start, at=start)
         for each in ast.walk(told):
