@@ -46,6 +46,33 @@ def test_m1_opaque_branches_before_a_reduction(executor: str, flags: tuple[int, 
 
 
 @tritium.jit
+def m2_kernel(y_ptr, x_ptr, flags_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * n + offs, mask=offs < n, other=0.0)
+    if tl.load(flags_ptr + row) > 0:
+        y = x * 2.0 + tl.sum(x)
+    else:
+        y = x + tl.max(x)
+    tl.store(y_ptr + row * n + offs, y / tl.sum(tl.where(offs < n, y, 0.0)), mask=offs < n)
+
+
+@everywhere
+@pytest.mark.parametrize("warps", WARPS)
+def test_m2_all_threads_meet_in_and_behind_both_branches(executor: str, warps: int) -> None:
+    n, rows = 200, 6
+    x = RANDOM.integers(1, 9, (rows, n)).astype(np.float32) + np.arange(n, dtype=np.float32)
+    flags = np.array([1, 0, 0, 1, 0, 1], np.int32)
+    y = np.full((rows, n), np.nan, np.float32)
+    launch(executor, m2_kernel, (rows,), y, x, flags, n, BLOCK=256, num_warps=warps)
+    wide = x.astype(np.float64)
+    first = wide * 2 + wide.sum(1, keepdims=True)
+    second = wide + wide.max(1, keepdims=True)
+    wanted = np.where(flags[:, None] > 0, first, second)
+    np.testing.assert_allclose(y, wanted / wanted.sum(1, keepdims=True), rtol=1e-5)
+
+
+@tritium.jit
 def m4_kernel(out_ptr, x_ptr):
     i = tl.arange(0, 2)[:, None, None] * 64
     j = tl.arange(0, 2)[None, :, None] * 32
