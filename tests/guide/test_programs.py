@@ -21,7 +21,7 @@ for shape in {shapes}:
     sys.argv[1:] = map(str, shape)
     made = runpy.run_path({path!r})
     assert len(made["matmul_kernel"].configs_timings) == 4
-    assert set(made["matmul_kernel"].cache) == {{(*shape, *["torch.float16"] * 3)}}
+    assert set(made["matmul_kernel"].cache) == {{(*shape, *["fp16"] * 3, "cpu")}}
 """
 
 
